@@ -53,7 +53,7 @@ var mayImport = map[string][]string{
 	"source/audit":                {"internal/sample", "site", "site/op", "site/shards", "snapshot", "source", "source/chain/provider", "storage", "storage/checked"}, // independent: neither source/chain nor source/replay
 	"source/badge":                {"internal/secret", "site", "snapshot", "source", "source/internal/ask", "source/internal/collect", "source/internal/store"},
 	"source/chain":                {"site", "source", "source/chain/provider", "source/replay"},
-	"source/chain/provider":       {"internal/plain", "internal/retry", "internal/secret"},
+	"source/chain/provider":       {"internal/plain", "internal/rawjson", "internal/retry", "internal/secret"},
 	"source/follow":               {"site", "site/rules", "snapshot", "source", "source/badge", "source/chain", "source/chain/provider", "source/profile", "source/replay"},
 	"source/postgres":             {"internal/secret", "site", "snapshot", "source", "source/replay"},
 	"source/internal/ask":         {"source"},

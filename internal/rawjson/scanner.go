@@ -138,6 +138,53 @@ func (s *Scanner) Text() []byte {
 	return nil
 }
 
+// Skip reads any value, and returns its part of the document. It checks only that texts, objects and
+// arrays end.
+func (s *Scanner) Skip() []byte {
+	s.peek()
+	begin, depth := s.at, 0
+	for more := true; more && !s.failed; more = depth > 0 {
+		if s.at == len(s.data) {
+			s.failed = true
+			return nil
+		}
+		switch c := s.data[s.at]; c {
+		case '"':
+			s.skipText()
+		case '{', '[':
+			depth++
+			s.at++
+		case '}', ']', ',', ':', ' ', '\t', '\n', '\r':
+			if s.failed = depth == 0; c == '}' || c == ']' {
+				depth--
+			}
+			s.at++
+		default: // a number, or a literal
+			for s.at < len(s.data) && !s.atEnd() {
+				s.at++
+			}
+		}
+	}
+	if s.failed {
+		return nil
+	}
+	return s.data[begin:s.at:s.at]
+}
+
+// skipText reads a text with any escapes.
+func (s *Scanner) skipText() {
+	for i := s.at + 1; i < len(s.data); i++ {
+		switch s.data[i] {
+		case '\\':
+			i++
+		case '"':
+			s.at = i + 1
+			return
+		}
+	}
+	s.failed = true
+}
+
 // Uint reads a whole number, at most most.
 func (s *Scanner) Uint(most uint64) uint64 {
 	c := s.peek()

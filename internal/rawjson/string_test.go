@@ -103,3 +103,19 @@ func BenchmarkAppendString(b *testing.B) {
 		}
 	})
 }
+
+// FuzzSkip: Skip ends where a value of valid JSON ends, and does not go beyond the end of other texts.
+func FuzzSkip(f *testing.F) {
+	for _, text := range []string{`{"a\\"":[1,{"b":"]"}],"c":null}`, ` [ ] `, `-1.5e3`, `"\u0041\\"`, `true`, ``, `}`, `,`, `[[`, `"`, `"\`, `{"a":1]`} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		for _, after := range []string{"", " ", ",1", "}"} {
+			var s rawjson.Scanner
+			s.Reset(append(bytes.Clone(text), after...))
+			if got := s.Skip(); json.Valid(text) && !bytes.Equal(got, bytes.TrimSpace(text)) {
+				t.Errorf("%q before %q: got %q", text, after, got)
+			}
+		}
+	})
+}

@@ -9,99 +9,63 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A blockAnswer is the answer of eth_getBlockByNumber: null, or a header, of which it decodes a few
-// members.
+// A blockAnswer is the answer of eth_getBlockByNumber: null, or a block.
 type blockAnswer struct {
-	found bool
-	block Block
+	Header
+	found        bool
+	transactions int
 }
 
-func (a *blockAnswer) read(from *jsontext.Decoder) error {
-	*a = blockAnswer{}
-	return a.readWith(from, func(string) error { return from.SkipValue() })
-}
-
-// readWith decodes a block; other decodes members that only some callers need.
-func (a *blockAnswer) readWith(from *jsontext.Decoder, other func(name string) error) error {
-	if from.PeekKind() == 'n' {
-		return from.SkipValue()
+func (a *blockAnswer) read(from *input) {
+	if *a = (blockAnswer{}); from.Null() {
+		return
 	}
 	a.found = true
-	var time uint64
-	need := needs{"number", "hash", "timestamp"}
-	err := members(from, func(name string) (err error) {
-		need.met(name)
-		switch name {
+	var receipts common.Hash
+	from.members(func(name []byte) {
+		switch string(name) {
 		case "number":
-			a.block.Number, err = readQuantity(from)
+			a.Number = from.quantity()
 		case "hash":
-			err = readFixed(from, a.block.Hash[:])
+			from.fixed(a.Hash[:])
 		case "timestamp":
-			time, err = readQuantity(from)
+			time, err := timeOf(from.Text())
+			if a.Time = int64(time); err != nil {
+				from.fail(err)
+			}
+		case "parentHash":
+			from.fixed(a.Parent[:])
+		case "logsBloom":
+			from.loosely(func(text []byte) { _ = fixed(a.Bloom[:], text) })
+		case "receiptsRoot":
+			from.loosely(func(text []byte) { _ = fixed(receipts[:], text) })
+		case "transactions":
+			for from.Begin('['); from.More(']'); a.transactions++ {
+				from.Skip()
+			}
 		default:
-			return other(name)
+			from.Skip()
 		}
-		return named(name, err)
-	})
-	if err == nil {
-		err = need.missing()
-	}
-	if err == nil && time > math.MaxInt64/1000 {
-		err = errors.New("the time is out of range")
-	}
-	a.block.Time = int64(time)
-	if err != nil {
-		return fmt.Errorf("a block: %w", err)
-	}
-	return nil
+	}, "number", "hash", "timestamp")
+	a.Empty = receipts == types.EmptyReceiptsHash
 }
 
-// needs lists the required members not decoded yet.
-type needs []string
-
-func (n *needs) met(name string) {
-	if i := slices.Index(*n, name); i >= 0 {
-		*n = slices.Delete(*n, i, i+1)
-	}
-}
-
-func (n *needs) missing() error {
-	if len(*n) > 0 {
-		return fmt.Errorf("it has no %s", strings.Join(*n, ", "))
-	}
-	return nil
-}
-
-func named(name string, err error) error {
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
-}
-
-// A logsAnswer is the answer of eth_getLogs.
+// A logsAnswer is the answer of eth_getLogs. A null is an error: a node without logs answers [].
 type logsAnswer []types.Log
 
-// read decodes logs up to the first invalid value. A null is an error: a node without logs answers
-// [].
-func (a *logsAnswer) read(from *jsontext.Decoder) error {
+func (a *logsAnswer) read(from *input) {
 	*a = (*a)[:0]
-	return elements(from, func() error {
+	for from.Begin('['); from.More(']'); {
 		var l types.Log
-		if err := readLog(from, &l); err != nil {
-			return fmt.Errorf("log %d of the answer: %w", len(*a), err)
-		}
+		from.log(&l)
 		*a = append(*a, l)
-		return nil
-	})
+	}
 }
 
 // A valueError means that an answer has an invalid value, which retrying would not change.
@@ -110,149 +74,106 @@ type valueError struct{ error }
 // mostTopics is the EVM's limit of topics per log.
 const mostTopics = 4
 
-// readLog decodes the members of a log that are used. A node may omit the time, or write it in any
-// form; the transaction is only shown to people.
-func readLog(from *jsontext.Decoder, l *types.Log) error {
-	need := needs{"address", "topics", "data", "blockNumber", "blockHash", "logIndex"}
-	err := members(from, func(name string) (err error) {
-		need.met(name)
-		switch name {
+// log reads the members of a log that are used. A node may omit the time, or write it in any form; the
+// transaction is only shown to people.
+func (from *input) log(l *types.Log) {
+	from.members(func(name []byte) {
+		switch string(name) {
 		case "address":
-			err = readFixed(from, l.Address[:])
+			from.fixed(l.Address[:])
 		case "topics":
-			err = readTopics(from, l)
+			for from.Begin('['); from.More(']'); {
+				if len(l.Topics) == mostTopics {
+					from.fail(fmt.Errorf("more than %d", mostTopics))
+				}
+				var topic common.Hash
+				from.fixed(topic[:])
+				l.Topics = append(l.Topics, topic)
+			}
 		case "data":
-			l.Data, err = readBytes(from)
+			l.Data = from.bytes()
 		case "blockNumber":
-			l.BlockNumber, err = readQuantity(from)
+			l.BlockNumber = from.quantity()
 		case "blockHash":
-			if from.PeekKind() == 'n' {
-				return &valueError{errors.New("blockHash: null: the log has no block")}
+			if from.Null() {
+				from.fail(&valueError{errors.New("null: the log has no block")})
 			}
-			err = readFixed(from, l.BlockHash[:])
+			from.fixed(l.BlockHash[:])
 		case "logIndex":
-			var index uint64
-			if index, err = readQuantity(from); index > math.MaxUint32 {
-				err = errors.New("the index exceeds 32 bits")
+			index := from.quantity()
+			if l.Index = uint(index); index > math.MaxUint32 {
+				from.fail(errors.New("the index exceeds 32 bits"))
 			}
-			l.Index = uint(index)
 		case "blockTimestamp":
-			l.BlockTimestamp, err = readLoosely(from, readTime)
+			from.loosely(func(text []byte) { l.BlockTimestamp, _ = timeOf(text) })
 		case "transactionHash":
-			l.TxHash, err = readLoosely(from, readHash)
+			from.loosely(func(text []byte) { _ = fixed(l.TxHash[:], text) })
 		case "removed":
-			l.Removed = from.PeekKind() == 't'
-			err = from.SkipValue()
+			l.Removed = string(from.Skip()) == "true"
 		default:
-			return from.SkipValue()
+			from.Skip()
 		}
-		return named(name, err)
-	})
+	}, "address", "topics", "data", "blockNumber", "blockHash", "logIndex")
+}
+
+// loosely decodes a string whose content is unimportant, and skips other values.
+func (from *input) loosely(decode func(text []byte)) {
+	if value := from.Skip(); len(value) >= 2 && value[0] == '"' {
+		decode(value[1 : len(value)-1])
+	}
+}
+
+func (from *input) quantity() uint64 {
+	n, err := quantity(from.Text())
 	if err != nil {
-		return err
+		from.fail(err)
 	}
-	return need.missing()
+	return n
 }
 
-func readTopics(from *jsontext.Decoder, l *types.Log) error {
-	l.Topics = l.Topics[:0]
-	return elements(from, func() error {
-		if len(l.Topics) == mostTopics {
-			return fmt.Errorf("more than %d", mostTopics)
-		}
-		l.Topics = append(l.Topics, common.Hash{})
-		return readFixed(from, l.Topics[len(l.Topics)-1][:])
-	})
+func (from *input) fixed(into []byte) {
+	if err := fixed(into, from.Text()); err != nil {
+		from.fail(err)
+	}
 }
 
-func readHash(text []byte) (h common.Hash, err error) {
-	err = fixed(h[:], text)
-	return h, err
-}
-
-// readTime decodes a plausible time.
-func readTime(text []byte) (uint64, error) {
-	time, err := quantity(text)
-	if err == nil && time > math.MaxInt64/1000 {
-		err = errors.New("the time is out of range")
+func (from *input) bytes() []byte {
+	text := from.Text()
+	b := make([]byte, max(0, hex.DecodedLen(len(text)-2)))
+	if err := fixed(b, text); err != nil {
+		from.fail(fmt.Errorf("%q is not hexadecimal", quote(text)))
 	}
-	return time, err
-}
-
-// readLoosely decodes an unimportant value; an invalid one becomes the zero value.
-func readLoosely[T any](from *jsontext.Decoder, read func(text []byte) (T, error)) (value T, _ error) {
-	text, err := from.ReadValue()
-	if err != nil || len(text) < 2 || text[0] != '"' {
-		return value, err
-	}
-	if read, err := read(text[1 : len(text)-1]); err == nil {
-		value = read
-	}
-	return value, nil
-}
-
-// readText decodes a string without quotes, valid until the next value is read. Nodes send no
-// escapes, and no caller accepts them.
-func readText(from *jsontext.Decoder) ([]byte, error) {
-	if kind := from.PeekKind(); kind != '"' && kind != 0 {
-		return nil, fmt.Errorf("want a string, got a value beginning with %q", rune(kind))
-	}
-	text, err := from.ReadValue()
-	if err != nil {
-		return nil, err
-	}
-	return text[1 : len(text)-1], nil
-}
-
-func readQuantity(from *jsontext.Decoder) (uint64, error) {
-	text, err := readText(from)
-	if err != nil {
-		return 0, err
-	}
-	return quantity(text)
-}
-
-func readFixed(from *jsontext.Decoder, into []byte) error {
-	text, err := readText(from)
-	if err != nil {
-		return err
-	}
-	return fixed(into, text)
-}
-
-func readBytes(from *jsontext.Decoder) ([]byte, error) {
-	text, err := readText(from)
-	if err != nil {
-		return nil, err
-	}
-	if len(text) < 2 || string(text[:2]) != "0x" {
-		return nil, fmt.Errorf("%q is not hexadecimal", quote(text))
-	}
-	b := make([]byte, hex.DecodedLen(len(text)-2))
-	if _, err := hex.Decode(b, text[2:]); err != nil {
-		return nil, fmt.Errorf("%q is not hexadecimal", quote(text))
-	}
-	return b, nil
+	return b
 }
 
 // quantity decodes a number written as 0x and hexadecimal digits.
 func quantity(text []byte) (uint64, error) {
-	if len(text) < 3 || string(text[:2]) != "0x" {
-		return 0, fmt.Errorf("%q is not a number", quote(text))
-	}
-	n, err := strconv.ParseUint(string(text[2:]), 16, 64)
-	if err != nil {
+	digits, ok := bytes.CutPrefix(text, []byte("0x"))
+	n, err := strconv.ParseUint(string(digits), 16, 64)
+	if !ok || err != nil {
 		return 0, fmt.Errorf("%q is not a number", quote(text))
 	}
 	return n, nil
 }
 
-// fixed decodes exactly len(into) bytes.
-func fixed(into, text []byte) error {
-	if len(text) != 2+2*len(into) || string(text[:2]) != "0x" {
-		return fmt.Errorf("%q does not have %d bytes", quote(text), len(into))
+// timeOf decodes a plausible time.
+func timeOf(text []byte) (uint64, error) {
+	time, err := quantity(text)
+	if time > math.MaxInt64/1000 {
+		return 0, errors.New("the time is out of range")
 	}
-	if _, err := hex.Decode(into, text[2:]); err != nil {
+	return time, err
+}
+
+// fixed decodes exactly len(into) bytes. After an error they are zero.
+func fixed(into, text []byte) error {
+	digits, ok := bytes.CutPrefix(text, []byte("0x"))
+	if ok = ok && len(digits) == 2*len(into); ok {
+		_, err := hex.Decode(into, digits)
+		ok = err == nil
+	}
+	if !ok {
+		clear(into)
 		return fmt.Errorf("%q does not have %d bytes", quote(text), len(into))
 	}
 	return nil
@@ -281,14 +202,10 @@ func (q *question) wants(l *types.Log) bool {
 	return slices.Contains(q.addresses, l.Address) && (len(q.topics) == 0 || len(l.Topics) > 0 && slices.Contains(q.topics, l.Topics[0]))
 }
 
-// blocks converts an answer to Blocks, or returns an error if the answer cannot be right. It
-// compares the hash of the last block only if hashKnown.
-func (q *question) blocks(from, to uint64, logs []types.Log, last blockAnswer, hashKnown bool) (Blocks, error) {
-	if !last.found {
-		return Blocks{}, fail(behind, fmt.Errorf("no block %d: %w", to, ErrBehind))
-	}
-	if last.block.Number != to {
-		return Blocks{}, fmt.Errorf("requested block %d, got block %d", to, last.block.Number)
+// blocks converts an answer to Blocks, or returns an error if the answer cannot be right.
+func (q *question) blocks(from, to uint64, logs []types.Log, last Block) (Blocks, error) {
+	if last.Number != to {
+		return Blocks{}, fmt.Errorf("requested block %d, got block %d", to, last.Number)
 	}
 	logs = slices.DeleteFunc(logs, func(l types.Log) bool { return l.Removed })
 	slices.SortStableFunc(logs, func(a, b types.Log) int {
@@ -307,7 +224,7 @@ func (q *question) blocks(from, to uint64, logs []types.Log, last blockAnswer, h
 			return Blocks{}, at("is of another contract, %s", l.Address)
 		case len(q.topics) > 0 && (len(l.Topics) == 0 || !slices.Contains(q.topics, l.Topics[0])):
 			return Blocks{}, at("has another topic")
-		case hashKnown && l.BlockNumber == to && l.BlockHash != last.block.Hash:
+		case l.BlockNumber == to && l.BlockHash != last.Hash:
 			return Blocks{}, at("has another hash of the block")
 		case i == 0 || logs[i-1].BlockNumber != l.BlockNumber:
 		case logs[i-1].Index == l.Index:
@@ -316,7 +233,7 @@ func (q *question) blocks(from, to uint64, logs []types.Log, last blockAnswer, h
 			return Blocks{}, at("has another hash of the block than the one before")
 		}
 	}
-	return Blocks{From: from, To: to, Last: last.block, Logs: logs}, nil
+	return Blocks{From: from, To: to, Last: last, Logs: logs}, nil
 }
 
 // sameLog reports whether two logs are equal in all used members.

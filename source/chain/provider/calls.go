@@ -23,14 +23,9 @@ type call struct {
 
 // one sends a request with a single call. The caller holds a slot.
 func (n *node) one(ctx context.Context, method string, result any, args ...any) error {
-	return n.oneOf(ctx, n.o.MaxAnswer, method, result, args...)
-}
-
-// oneOf returns one with a limit on the bytes of the answer.
-func (n *node) oneOf(ctx context.Context, most int64, method string, result any, args ...any) error {
 	calls := []call{{method, args, result}}
 	return n.request(ctx, calls, func(ctx context.Context) error {
-		errs, err := n.post(ctx, calls, false, most)
+		errs, err := n.post(ctx, calls, false)
 		return cmp.Or(err, errors.Join(errs...))
 	})
 }
@@ -39,7 +34,7 @@ func (n *node) oneOf(ctx context.Context, most int64, method string, result any,
 func (n *node) together(ctx context.Context, calls []call) (errs []error, err error) {
 	errs = make([]error, len(calls))
 	err = n.request(ctx, calls, func(ctx context.Context) error {
-		found, err := n.post(ctx, calls, true, n.o.MaxAnswer)
+		found, err := n.post(ctx, calls, true)
 		copy(errs, found)
 		return err
 	})
@@ -93,6 +88,11 @@ func (n *node) name(err error) error {
 func (n *node) failure(k kind, err error) error { return n.name(fail(k, err)) }
 
 func (n *node) block(ctx context.Context, tag string) (Block, error) {
+	h, err := n.header(ctx, tag)
+	return h.Block, err
+}
+
+func (n *node) header(ctx context.Context, tag string) (Header, error) {
 	var answer blockAnswer
 	err := n.one(ctx, "eth_getBlockByNumber", &answer, tag, false)
 	if k := kindOf(err); (tag == Finalized || tag == Safe) && (err == nil && !answer.found || err != nil && (k == asked || k == behind)) {
@@ -100,53 +100,52 @@ func (n *node) block(ctx context.Context, tag string) (Block, error) {
 		if err == nil {
 			err = errors.New("null")
 		}
-		return Block{}, n.failure(asked, fmt.Errorf("it knows no %s block (%v)", tag, err)) //nolint:errorlint // hides the kind of err
+		return Header{}, n.failure(asked, fmt.Errorf("it knows no %s block (%v)", tag, err)) //nolint:errorlint // hides the kind of err
 	}
 	if err != nil {
-		return Block{}, err
+		return Header{}, err
 	}
 	if !answer.found {
-		return Block{}, n.failure(behind, fmt.Errorf("no block %s: %w", tag, ErrBehind))
+		return Header{}, n.failure(behind, fmt.Errorf("no block %s: %w", tag, ErrBehind))
 	}
-	return answer.block, nil
+	return answer.Header, nil
 }
 
-// times fetches the times of blocks and compares their hashes. It halves a batch that the node
-// rejects.
+// times fetches the times of blocks and compares their hashes.
 func (n *node) times(ctx context.Context, numbers []uint64, hashes map[uint64]common.Hash) (map[uint64]int64, error) {
-	found := make(map[uint64]int64, len(numbers))
-	for len(numbers) > 0 {
-		some := numbers[:min(len(numbers), n.batchSize())]
-		answers := make([]blockAnswer, len(some))
-		if err := n.blocks(ctx, some, answers); err != nil {
-			if k := kindOf(err); len(some) == 1 || ctx.Err() != nil || k != asked && k != slow {
-				return nil, err
-			}
-			n.smallerBatch(len(some) / 2)
-			continue
+	headers, err := n.headers(ctx, numbers)
+	found := make(map[uint64]int64, len(headers))
+	for _, h := range headers {
+		switch hash := hashes[numbers[len(found)]]; {
+		case h.Hash == (common.Hash{}):
+			return nil, n.failure(behind, fmt.Errorf("no block %d: %w", numbers[len(found)], ErrBehind))
+		case hash != (common.Hash{}) && hash != h.Hash:
+			return nil, n.failure(asked, fmt.Errorf("%w: block %d is %s, and was %s in logs", ErrDisagree, h.Number, h.Hash, hash))
 		}
-		for i, a := range answers {
-			switch hash := hashes[some[i]]; {
-			case !a.found:
-				return nil, n.failure(behind, fmt.Errorf("no block %d: %w", some[i], ErrBehind))
-			case a.block.Number != some[i]:
-				return nil, n.failure(passing, fmt.Errorf("requested block %d, got block %d", some[i], a.block.Number))
-			case hash != (common.Hash{}) && hash != a.block.Hash:
-				return nil, n.failure(asked, fmt.Errorf("%w: block %d is %s, and was %s in logs", ErrDisagree, some[i], a.block.Hash, hash))
-			}
-			found[some[i]] = a.block.Time
-		}
-		numbers = numbers[len(some):]
+		found[h.Number] = h.Time
 	}
-	return found, nil
+	return found, err
 }
 
-func (n *node) blocks(ctx context.Context, numbers []uint64, answers []blockAnswer) error {
-	calls := make([]call, len(numbers))
-	for i, number := range numbers {
-		calls[i] = call{"eth_getBlockByNumber", []any{hexutil.Uint64(number), false}, &answers[i]}
+// inBatches makes calls in requests of the size that the node accepts. It halves a batch that the node
+// rejects. All calls must succeed.
+func (n *node) inBatches(ctx context.Context, total int, nth func(i int) call) error {
+	for done := 0; done < total; {
+		calls := make([]call, min(total-done, n.batchSize()))
+		for i := range calls {
+			calls[i] = nth(done + i)
+		}
+		err := n.each(ctx, calls)
+		switch k := kindOf(err); {
+		case err == nil:
+			done += len(calls)
+		case len(calls) > 1 && ctx.Err() == nil && (k == asked || k == slow):
+			n.smallerBatch(len(calls) / 2)
+		default:
+			return err
+		}
 	}
-	return n.each(ctx, calls)
+	return nil
 }
 
 // each makes one request of calls, all of which must succeed.

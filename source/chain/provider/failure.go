@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/internal/plain"
@@ -155,7 +154,6 @@ func retryAfter(h http.Header) time.Duration {
 func classify(ctx context.Context, err error, hide *secret.Hider) error {
 	var f *failure
 	var called *calledError
-	var malformed *jsontext.SyntacticError
 	var value *valueError
 	var of *url.Error
 	told := err
@@ -171,7 +169,7 @@ func classify(ctx context.Context, err error, hide *secret.Hider) error {
 		return failedCall(called.code, hide.Replace(called.text))
 	case errors.Is(err, context.DeadlineExceeded):
 		return fail(slow, errors.New("no answer in time"))
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, errMissing), errors.As(err, &malformed):
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, errMissing), errors.Is(err, errCut):
 		return fail(slow, fmt.Errorf("the answer is cut off: %s", quote(hide.Replace(told.Error()))))
 	}
 	if errors.As(err, &value) {

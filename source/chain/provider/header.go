@@ -9,7 +9,6 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // A Header is a block as a node describes it, with its parent and whether it may have logs. Like
@@ -35,56 +34,15 @@ func (h *Header) MayHave(addresses []common.Address, topics []common.Hash) bool 
 		slices.ContainsFunc(topics, func(t common.Hash) bool { return h.Bloom.Test(t[:]) })
 }
 
-// A headerAnswer is the answer of eth_getBlockByNumber with the members of a Header.
-type headerAnswer struct {
-	blockAnswer
-	parent common.Hash
-	bloom  types.Bloom
-	empty  bool
-}
-
-func (a *headerAnswer) header() Header { return Header{a.block, a.parent, a.bloom, a.empty} }
-
-func (a *headerAnswer) read(from *jsontext.Decoder) error {
-	*a = headerAnswer{}
-	hasParent, hasBloom, receipts := false, false, common.Hash{}
-	err := a.readWith(from, func(name string) (err error) {
-		switch name {
-		case "parentHash":
-			hasParent = true
-			err = readFixed(from, a.parent[:])
-		case "logsBloom":
-			hasBloom = true
-			err = readFixed(from, a.bloom[:])
-		case "receiptsRoot":
-			err = readFixed(from, receipts[:])
-		default:
-			return from.SkipValue()
-		}
-		return named(name, err)
-	})
-	if err == nil && a.found && !hasParent {
-		err = errors.New("a block: it has no parentHash")
-	}
-	a.empty = hasBloom && receipts == types.EmptyReceiptsHash
-	return err
-}
-
 // Latest returns the newest block of a node, which may be older than that of the previous call. It
 // makes one request if the first node answers.
 func (c *Chain) Latest(ctx context.Context) (Header, error) {
 	var h Header
 	_, err := c.ask(ctx, asking{insist: 2}, func(ctx context.Context, n *node) (err error) {
-		var answer headerAnswer
-		if err := n.one(ctx, "eth_getBlockByNumber", &answer, Latest, false); err != nil {
-			return err
+		if h, err = n.header(ctx, Latest); err == nil {
+			n.head.Store(&h.Block)
 		}
-		if !answer.found {
-			return n.failure(passing, errors.New("it has no newest block"))
-		}
-		h = answer.header()
-		n.head.Store(&h.Block)
-		return nil
+		return err
 	})
 	if err != nil {
 		return Header{}, fmt.Errorf("chain %d: the newest block: %w", c.id, err)
@@ -133,29 +91,21 @@ func (c *Chain) Headers(ctx context.Context, numbers []uint64) ([]Header, error)
 	return found, nil
 }
 
-// headers fetches headers. It halves a batch that the node rejects.
-func (n *node) headers(ctx context.Context, numbers []uint64) (found []Header, err error) {
-	for len(numbers) > 0 {
-		some := numbers[:min(len(numbers), n.batchSize())]
-		answers := make([]headerAnswer, len(some))
-		calls := make([]call, len(some))
-		for i, number := range some {
-			calls[i] = call{"eth_getBlockByNumber", []any{hexutil.Uint64(number), false}, &answers[i]}
+// headers fetches headers.
+func (n *node) headers(ctx context.Context, numbers []uint64) ([]Header, error) {
+	answers := make([]blockAnswer, len(numbers))
+	err := n.inBatches(ctx, len(numbers), func(i int) call {
+		return call{"eth_getBlockByNumber", []any{hexutil.Uint64(numbers[i]), false}, &answers[i]}
+	})
+	if err != nil {
+		return nil, err
+	}
+	found := make([]Header, len(numbers))
+	for i, a := range answers {
+		if a.found && a.Number != numbers[i] {
+			return nil, n.failure(passing, fmt.Errorf("requested block %d, got block %d", numbers[i], a.Number))
 		}
-		if err := n.each(ctx, calls); err != nil {
-			if k := kindOf(err); len(some) == 1 || ctx.Err() != nil || k != asked && k != slow {
-				return nil, err
-			}
-			n.smallerBatch(len(some) / 2)
-			continue
-		}
-		for i, a := range answers {
-			if a.found && a.block.Number != some[i] {
-				return nil, n.failure(passing, fmt.Errorf("requested block %d, got block %d", some[i], a.block.Number))
-			}
-			found = append(found, a.header())
-		}
-		numbers = numbers[len(some):]
+		found[i] = a.Header
 	}
 	return found, nil
 }
@@ -175,61 +125,35 @@ func (c *Chain) LogsOf(ctx context.Context, addresses []common.Address, topics [
 		}
 		return ""
 	})
-	if kindOf(err) == asked && ctx.Err() == nil { // some nodes do not support this
-		found = nil
-		for _, b := range of {
-			err = c.Logs(ctx, addresses, topics, b.Number, b.Number, func(p Blocks) error {
-				found = append(found, p)
-				return nil
-			})
-			if err != nil {
-				return nil, err
-			}
-			if p := &found[len(found)-1]; p.Last.Hash != b.Hash {
-				return nil, fmt.Errorf("chain %d: %w: block %d has the hash %s instead of %s", c.id, ErrDisagree, b.Number, p.Last.Hash, b.Hash)
-			}
-		}
-		return found, nil
-	}
 	if err != nil {
 		return nil, fmt.Errorf("chain %d: logs of %d blocks from %d: %w", c.id, len(of), of[0].Number, err)
 	}
 	return found, nil
 }
 
-// byHash fetches the logs of blocks from a node. It halves a batch that the node rejects.
-func (r *reading) byHash(ctx context.Context, n *node, of []Block) (found []Blocks, err error) {
-	for len(of) > 0 {
-		some := of[:min(len(of), n.batchSize())]
-		answers := make([]logsAnswer, len(some))
-		calls := make([]call, len(some))
-		for i, b := range some {
-			calls[i] = call{"eth_getLogs", []any{r.filterOf(map[string]any{"blockHash": b.Hash})}, &answers[i]}
+// byHash fetches the logs of blocks from a node.
+func (r *reading) byHash(ctx context.Context, n *node, of []Block) ([]Blocks, error) {
+	answers := make([]logsAnswer, len(of))
+	err := n.inBatches(ctx, len(of), func(i int) call {
+		return call{"eth_getLogs", []any{r.filterOf(map[string]any{"blockHash": of[i].Hash})}, &answers[i]}
+	})
+	if err != nil {
+		return nil, err
+	}
+	found := make([]Blocks, len(of))
+	for i, b := range of {
+		if found[i], err = r.blocks(b.Number, b.Number, answers[i], b); err != nil {
+			return nil, n.name(fail(passing, err))
 		}
-		if err := n.each(ctx, calls); err != nil {
-			if k := kindOf(err); len(some) == 1 || ctx.Err() != nil || k != asked && k != slow {
-				return nil, err
-			}
-			n.smallerBatch(len(some) / 2)
+		if !mayBeCut(len(answers[i])) {
 			continue
 		}
-		for i, b := range some {
-			p, err := r.blocks(b.Number, b.Number, answers[i], blockAnswer{true, b}, true)
-			if err != nil {
-				return nil, n.name(fail(passing, err))
-			}
-			if n.mayBeCut(len(answers[i])) {
-				p, err = r.block(ctx, n, b.Number, len(p.Logs), fmt.Errorf("its answer has %d logs, which may be a limit", len(answers[i])))
-				if err == nil && p.Last.Hash != b.Hash {
-					err = n.failure(passing, fmt.Errorf("block %d has the hash %s instead of %s", b.Number, p.Last.Hash, b.Hash))
-				}
-				if err != nil {
-					return nil, err
-				}
-			}
-			found = append(found, p)
+		if found[i], err = r.block(ctx, n, b.Number, len(found[i].Logs), limitError(len(answers[i]))); err != nil {
+			return nil, err
 		}
-		of = of[len(some):]
+		if got := found[i].Last.Hash; got != b.Hash {
+			return nil, n.failure(passing, fmt.Errorf("block %d has the hash %s instead of %s", b.Number, got, b.Hash))
+		}
 	}
 	return found, nil
 }

@@ -347,32 +347,31 @@ func (r *reading) logs(ctx context.Context, n *node, j *job) (Blocks, error) {
 	return blocks, err
 }
 
-// all fetches the logs of a job, and checks them in other ways if the node may have cut its answer.
+// all fetches the logs of a job. It reads a single block in another way if the node may have cut its
+// answer.
 func (r *reading) all(ctx context.Context, n *node, j *job) (Blocks, error) {
 	var logs logsAnswer
 	var last blockAnswer
 	err := n.both(ctx, call{"eth_getLogs", []any{r.filter(j.from, j.to)}, &logs}, call{"eth_getBlockByNumber", []any{hexutil.Uint64(j.to), false}, &last})
-	var value *valueError
-	if kindOf(err) == asked && j.size() == 1 && !errors.As(err, &value) {
-		return r.block(ctx, n, j.to, 0, err)
-	} else if err != nil {
-		return Blocks{}, err
-	}
-	if j.size() > 1 && n.sizes.doubted(len(logs)) {
-		return Blocks{}, n.failure(asked, fmt.Errorf("its answer has %d logs, which may be a limit", len(logs)))
-	}
-	suspect := n.mayBeCut(len(logs))
-	blocks, err := r.blocks(j.from, j.to, logs, last, true)
-	if err != nil && kindOf(err) != behind {
-		err = fail(passing, err)
-	}
 	switch {
-	case err != nil || !suspect:
-		return blocks, n.name(err)
-	case j.size() == 1:
-		return r.block(ctx, n, j.to, len(blocks.Logs), fmt.Errorf("its answer has %d logs, which may be a limit", len(logs)))
+	case kindOf(err) == asked && j.size() == 1 && !errors.As(err, new(*valueError)):
+		return r.block(ctx, n, j.to, 0, err)
+	case err != nil:
+		return Blocks{}, err
+	case !last.found:
+		return Blocks{}, n.failure(behind, fmt.Errorf("no block %d: %w", j.to, ErrBehind))
+	case j.size() > 1 && (mayBeCut(len(logs)) || n.sizes.doubted(len(logs))):
+		return Blocks{}, n.failure(asked, limitError(len(logs)))
 	}
-	return blocks, r.confirm(ctx, n, blocks)
+	suspect := len(logs)
+	blocks, err := r.blocks(j.from, j.to, logs, last.Block)
+	if err != nil {
+		return blocks, n.name(fail(passing, err))
+	}
+	if mayBeCut(suspect) {
+		return r.block(ctx, n, j.to, len(blocks.Logs), limitError(suspect))
+	}
+	return blocks, nil
 }
 
 // checkBlocks compares the hashes of the logs' blocks with those of the node's chain, as far as

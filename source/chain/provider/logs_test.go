@@ -358,7 +358,7 @@ func TestOneBlockTooLarge(t *testing.T) {
 	blocks := some(9, 1_000, 1000)
 	synctest.Test(t, func(t *testing.T) {
 		most := 4
-		node := newNodeOf(blocks, meanrpc.Faults{MaxResults: most, Methods: without("eth_getBlockReceipts", "eth_getTransactionReceipt")})
+		node := newNodeOf(blocks, meanrpc.Faults{MaxResults: most, Methods: without("eth_getBlockReceipts")})
 		c, _ := dial(t, Options{Patience: time.Minute, Concurrency: 1}, node)
 		_, _, err := collect(t.Context(), c, 1, 1_000)
 		first := slices.IndexFunc(blocks, func(b history.Block) bool {
@@ -464,7 +464,7 @@ func full(operations, size int) []history.Block {
 	return slices.Replace(blocks, at, end, b)
 }
 
-// Under any limits, and with or without receipts, a node gives all logs of a full block.
+// Under any limits, a node gives all logs of a full block.
 func TestFullBlock(t *testing.T) {
 	words := meanrpc.AllWords()
 	for name, test := range map[string]struct {
@@ -472,17 +472,10 @@ func TestFullBlock(t *testing.T) {
 		o                Options
 		f                meanrpc.Faults
 	}{
-		"10,001 of 10,000":             {10_001, 40, Options{}, meanrpc.Faults{MaxResults: 10_000}},
-		"301 of 300, in words":         {301, 40, Options{}, meanrpc.Faults{MaxResults: 300, Words: &words[0]}},
-		"1,000 are silently left":      {1_200, 40, Options{}, meanrpc.Faults{SilentCap: 1_000}},
-		"777 are silently left":        {900, 40, Options{}, meanrpc.Faults{SilentCap: 777}},
-		"exactly 1,000 there are":      {1_000, 40, Options{}, meanrpc.Faults{SilentCap: 1_000}},
-		"bytes":                        {400, 4_000, Options{MaxAnswer: 1 << 20}, meanrpc.Faults{}},
-		"bytes, by transaction":        {200, 4_000, Options{MaxAnswer: 1 << 20}, meanrpc.Faults{Methods: without("eth_getBlockReceipts")}},
-		"by transaction":               {250, 40, Options{}, meanrpc.Faults{MaxResults: 200, Methods: without("eth_getBlockReceipts")}},
-		"by transaction, small batch":  {250, 40, Options{}, meanrpc.Faults{MaxResults: 200, MaxBatch: 7, Methods: without("eth_getBlockReceipts")}},
-		"by transaction, one by one":   {250, 40, Options{}, meanrpc.Faults{SilentCap: 200, NoBatches: true, Methods: without("eth_getBlockReceipts")}},
-		"no receipts, cut in no place": {250, 40, Options{}, meanrpc.Faults{Methods: without("eth_getBlockReceipts")}},
+		"10,001 of 10,000":        {10_001, 40, Options{}, meanrpc.Faults{MaxResults: 10_000}},
+		"301 of 300, in words":    {301, 40, Options{}, meanrpc.Faults{MaxResults: 300, Words: &words[0]}},
+		"1,000 are silently left": {1_200, 40, Options{}, meanrpc.Faults{SilentCap: 1_000}},
+		"exactly 1,000 there are": {1_000, 40, Options{}, meanrpc.Faults{SilentCap: 1_000}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			blocks := full(test.operations, test.size)
@@ -497,34 +490,10 @@ func TestFullBlock(t *testing.T) {
 	}
 }
 
-// If a node has no receipts, a full block is read by contract and topic. If that is not conclusive
-// either, it is an error.
-func TestFullBlockInPieces(t *testing.T) {
-	blocks := full(900, 40)
-	for most, ok := range map[int]bool{1_000: true, 800: false} {
-		synctest.Test(t, func(t *testing.T) {
-			node := newNodeOf(blocks, meanrpc.Faults{MaxResults: most, Methods: without("eth_getBlockReceipts", "eth_getTransactionReceipt")})
-			c, _ := dial(t, Options{}, node)
-			n := c.nodes[0]
-			n.wasWhole(5_000)
-			logs := 0
-			err := c.Logs(t.Context(), []common.Address{registry, records}, []common.Hash{history.TopicListOp, history.TopicTransfer}, 50, 50,
-				func(p Blocks) error { logs = len(p.Logs); return nil })
-			if ok && (err != nil || logs != len(blocks[slices.IndexFunc(blocks, func(b history.Block) bool { return b.Number == 50 })].Logs)) {
-				t.Errorf("%d: got %d logs and %v", most, logs, err)
-			}
-			if !ok {
-				checkError(t, "pieces", err, "query returned more than 800", "by contract and topic", "does not exist")
-			}
-		})
-	}
-}
-
-// A truncated answer of any size is detected, even if the size is not a round number, for any
-// remaining logs.
+// An answer that was truncated at a round number of logs is detected.
 func TestSilentCuts(t *testing.T) {
 	blocks := some(4, 2_500, 600)
-	for _, most := range []int{237, 1_000, 1_024, 2_500} {
+	for _, most := range []int{1_000, 2_000} {
 		synctest.Test(t, func(t *testing.T) {
 			node := newNodeOf(blocks, meanrpc.Faults{SilentCap: most, Latency: 50 * time.Millisecond})
 			c, _ := dial(t, Options{}, node)
@@ -571,7 +540,7 @@ func TestWrongReceipts(t *testing.T) {
 		"with other topics": {`"topics":["0x`, `"topics":["0x11`},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			node := newNodeOf(blocks, meanrpc.Faults{MaxResults: 200, Methods: without("eth_getTransactionReceipt")})
+			node := newNodeOf(blocks, meanrpc.Faults{MaxResults: 200})
 			wrong := altered(node, func(request, answer []byte) []byte {
 				if bytes.Contains(request, []byte("eth_getBlockReceipts")) {
 					return bytes.ReplaceAll(answer, []byte(replace[0]), []byte(replace[1]))

@@ -40,7 +40,6 @@ type node struct {
 	cost   Cost
 	broken error // reason why it is no longer asked
 
-	whole      int // logs of its largest complete answer
 	fewer      int // largest accepted batch; 0 if none was rejected
 	unbatch    int // failures of first batches; from batchAttempts on, it accepts none
 	fewerCalls int // largest accepted number of Multicall3 calls; 0 for mostCalls

@@ -754,16 +754,15 @@ func TestAgain(t *testing.T) {
 	})
 }
 
-// Logs by the hashes of blocks are those of the range, also from nodes that do not know such questions;
+// Logs by the hashes of blocks are those of the range;
 // one that does not have a block answers no logs.
 func TestLogsOf(t *testing.T) {
 	blocks := some(1, 60, 500)
 	for name, faults := range map[string]meanrpc.Faults{
-		"":                     {},
-		"no batches":           {NoBatches: true},
-		"small batches":        {MaxBatch: 3},
-		"no questions by hash": {NoHashes: true},
-		"removed, shuffled":    {Removed: true, Shuffled: true},
+		"":                  {},
+		"no batches":        {NoBatches: true},
+		"small batches":     {MaxBatch: 3},
+		"removed, shuffled": {Removed: true, Shuffled: true},
 	} {
 		n := meanrpc.New(chain, slices.Values(blocks))
 		n.Set(faults)

@@ -7,16 +7,19 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/internal/rawjson"
 )
 
-// A reader decodes a result while it arrives, so that an answer takes no more memory than its
-// wanted parts. Other results are read into memory as JSON first.
+// A reader decodes a result. It keeps only the wanted parts in memory, and stops at the first invalid
+// value. Other results are decoded as JSON.
 type reader interface {
-	read(from *jsontext.Decoder) error
+	read(from *input)
 }
 
 // A calledError is a JSON-RPC error.
@@ -28,14 +31,15 @@ type calledError struct {
 func (e *calledError) Error() string { return e.text }
 
 var (
+	errCut      = errors.New("it does not end like JSON")
+	errOther    = errors.New("it is not JSON of the expected form")
 	errMissing  = errors.New("its answer omits one of the calls")
 	errNoResult = errors.New("its answer has no result")
 	errNotAList = fail(asked, errors.New("the answer to a batch is not a list"))
 )
 
-// post makes a request with calls, as a batch or with a single call, whose answer has at most most
-// bytes. It returns an error for each call.
-func (n *node) post(ctx context.Context, calls []call, batch bool, most int64) (errs []error, err error) {
+// post makes a request with calls, as a batch or with a single call. It returns an error for each call.
+func (n *node) post(ctx context.Context, calls []call, batch bool) (errs []error, err error) {
 	body, err := requestOf(calls, batch)
 	if err != nil {
 		return nil, err
@@ -50,26 +54,26 @@ func (n *node) post(ctx context.Context, calls []call, batch bool, most int64) (
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		// Reading the answer to its end lets the connection be used again.
-		_, _ = io.CopyN(io.Discard, answer.Body, maxTail)
-		_ = answer.Body.Close()
-	}()
+	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode/100 != 2 { // including redirects: a request may carry a key, which other servers must not get
 		return nil, failedStatus(answer, n.hide)
 	}
-	a := answers{
-		from:  jsontext.NewDecoder(&boundedBody{answer.Body, most}, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)),
-		calls: calls, errs: make([]error, len(calls)), done: make([]bool, len(calls)),
+	text, err := io.ReadAll(io.LimitReader(answer.Body, n.o.MaxAnswer+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(len(text)) > n.o.MaxAnswer:
+		return nil, fail(asked, errors.New("the answer is too large"))
+	case batch:
+		return readBatch(text, calls)
 	}
-	if batch {
-		return a.errs, a.readBatch()
+	from := newInput(text)
+	one, err := from.answer(), from.end(errCut)
+	if err != nil {
+		return nil, err
 	}
-	return a.errs, a.readOne(true)
+	return []error{one.take(calls[0].result)}, nil
 }
-
-// maxTail limits the bytes read after an answer.
-const maxTail = 64 << 10
 
 // requestOf encodes calls; their IDs are their indexes.
 func requestOf(calls []call, batch bool) ([]byte, error) {
@@ -92,238 +96,157 @@ func requestOf(calls []call, batch bool) ([]byte, error) {
 	return json.Marshal(all[0])
 }
 
-type answers struct {
-	from  *jsontext.Decoder
-	calls []call
-	errs  []error
-	done  []bool
+// readBatch decodes a list of answers. An object is the error of all calls, and so is an error without
+// an ID: nodes that reject a batch omit it.
+func readBatch(text []byte, calls []call) (errs []error, err error) {
+	if text = bytes.TrimLeft(text, " \t\r\n"); bytes.HasPrefix(text, []byte{'{'}) {
+		from := newInput(text)
+		one, err := from.answer(), from.end(errCut)
+		if err == nil {
+			err = one.called()
+		}
+		if err == nil {
+			err = errNotAList
+		}
+		return nil, err
+	}
+	var all []rpcAnswer
+	from := newInput(text)
+	for from.Begin('['); from.More(']') && len(all) <= len(calls); {
+		all = append(all, from.answer())
+	}
+	if len(all) > len(calls) {
+		return nil, errors.New("more answers than calls")
+	}
+	if err := from.end(errCut); err != nil {
+		return nil, err
+	}
+	errs = make([]error, len(calls))
+	for i := range errs {
+		errs[i] = errMissing
+	}
+	for _, one := range all {
+		i, err := strconv.Atoi(string(bytes.Trim(one.id, `"`)))
+		if err == nil && i >= 0 && i < len(calls) {
+			errs[i] = one.take(calls[i].result)
+		} else if err := one.called(); err != nil {
+			return nil, err
+		}
+	}
+	return errs, nil
 }
 
-// readBatch decodes a list of answers. An object is the error of all calls.
-func (a *answers) readBatch() error {
-	switch kind := a.from.PeekKind(); kind {
-	case '[':
-	case '{':
-		a.calls, a.done = []call{{result: new(nothing)}}, make([]bool, 1)
-		if err := a.readOne(true); err != nil {
-			return err
-		}
-		if a.errs[0] != nil {
-			return a.errs[0]
-		}
-		return errNotAList
-	default:
-		return a.otherKind(errNotAList)
-	}
-	if _, err := a.from.ReadToken(); err != nil {
+// An rpcAnswer has the parts of an answer to a call.
+type rpcAnswer struct{ id, result, err []byte }
+
+// take decodes the result, or returns the error.
+func (a *rpcAnswer) take(result any) error {
+	if err := a.called(); err != nil {
 		return err
 	}
-	for range a.calls {
-		if a.from.PeekKind() == ']' {
-			break
-		}
-		if err := a.readOne(false); err != nil {
-			return err
-		}
+	if a.result == nil {
+		return errNoResult
 	}
-	if a.from.PeekKind() != ']' {
-		return a.otherKind(errors.New("more answers than calls"))
+	if result, ok := result.(reader); ok {
+		from := newInput(a.result)
+		result.read(from)
+		return from.end(errOther)
 	}
-	for i, done := range a.done {
-		if !done {
-			a.errs[i] = errMissing
-		}
-	}
-	return nil
+	return json.Unmarshal(a.result, result)
 }
 
-// otherKind returns the error for an unexpected kind of value, or err if there is no value.
-func (a *answers) otherKind(err error) error {
-	if a.from.PeekKind() == 0 {
-		if _, cut := a.from.ReadToken(); cut != nil {
-			return cut
-		}
-	}
-	return err
-}
-
-// readOne decodes an answer, whose ID may come before or after its result. A single answer belongs
-// to the first call, regardless of its ID.
-func (a *answers) readOne(alone bool) error {
-	which := -1
-	if alone {
-		which = 0
-	}
-	var early jsontext.Value // a result that came before its ID
-	var called error
-	hasResult := false
-	err := members(a.from, func(name string) error {
-		switch {
-		case name == "id" && !alone:
-			text, err := a.from.ReadValue()
-			if err != nil {
-				return err
-			}
-			id, err := strconv.Atoi(string(bytes.Trim(text, `"`)))
-			if err == nil && id >= 0 && id < len(a.calls) && !a.done[id] {
-				which = id
-			}
-			return nil
-		case name == "error":
-			var err error
-			called, err = readCalledError(a.from)
-			return err
-		case name != "result" || hasResult:
-			return a.from.SkipValue()
-		}
-		hasResult = true
-		if which >= 0 {
-			return readResult(a.from, a.calls[which].result)
-		}
-		text, err := a.from.ReadValue()
-		early = text.Clone()
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if which < 0 {
-		return called // the error of all calls: nodes that reject a batch omit the ID
-	}
-	a.done[which] = true
-	switch {
-	case called != nil:
-		a.errs[which] = called
-	case !hasResult:
-		a.errs[which] = errNoResult
-	case early != nil:
-		from := jsontext.NewDecoder(bytes.NewBuffer(early), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-		return readResult(from, a.calls[which].result)
-	}
-	return nil
-}
-
-func readResult(from *jsontext.Decoder, result any) error {
-	if r, ok := result.(reader); ok {
-		return r.read(from)
-	}
-	text, err := from.ReadValue()
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(text, result)
-}
-
-// readCalledError decodes the error of a call; nil for null. Some nodes send a string.
-func readCalledError(from *jsontext.Decoder) (error, error) {
+// called returns the error of the call; nil for none. Some nodes send a string.
+func (a *rpcAnswer) called() error {
 	e := &calledError{}
-	switch from.PeekKind() {
-	case 'n':
-		return nil, from.SkipValue()
-	case '{':
-	default:
-		text, err := from.ReadValue()
-		e.text = textOf(text)
-		return e, err
+	switch {
+	case len(a.err) == 0 || string(a.err) == "null":
+		return nil
+	case a.err[0] != '{':
+		e.text = textOf(a.err)
+		return e
 	}
-	return e, members(from, func(name string) error {
-		if name != "code" && name != "message" {
-			return from.SkipValue()
+	from := newInput(a.err)
+	for from.Begin('{'); from.More('}'); {
+		switch name, value := from.Name(), from.Skip(); string(name) {
+		case "message":
+			e.text = textOf(value)
+		case "code":
+			e.code, _ = strconv.Atoi(string(value)) // an error may lack a code
 		}
-		text, err := from.ReadValue()
-		if name == "message" {
-			e.text = textOf(text)
-		} else {
-			e.code, _ = strconv.Atoi(string(text)) // an error may lack a code
-		}
-		return err
-	})
+	}
+	return e
 }
 
 // maxErrorText limits the inspected bytes of an error.
 const maxErrorText = 64 << 10
 
 // textOf returns the content of a string, or the JSON of another value.
-func textOf(value jsontext.Value) string {
-	text, err := jsontext.AppendUnquote(nil, value)
-	if err != nil {
-		text = value
+func textOf(value []byte) (text string) {
+	if len(value) > maxErrorText || json.Unmarshal(value, &text) != nil {
+		return string(value[:min(len(value), maxErrorText)])
 	}
-	return string(text[:min(len(text), maxErrorText)])
+	return text
 }
 
-// members calls each for the members of an object; each must read the value. It fails before
-// reading anything if the value is not an object.
-func members(from *jsontext.Decoder, each func(name string) error) error {
-	if kind := from.PeekKind(); kind != '{' {
-		if kind == 0 || kind == '}' || kind == ']' {
-			_, err := from.ReadToken()
-			return err
-		}
-		return fmt.Errorf("want an object, got a value beginning with %q", rune(kind))
-	}
-	if _, err := from.ReadToken(); err != nil {
-		return err
-	}
-	for from.PeekKind() != '}' {
-		name, err := from.ReadValue()
-		if err != nil {
-			return err
-		}
-		if err := each(nameOf(name)); err != nil {
-			return err
-		}
-	}
-	_, err := from.ReadToken()
-	return err
+// An input is JSON from a node. After an error it has no more members and elements.
+type input struct {
+	rawjson.Scanner
+	member []byte // name of the member that is being read, for errors
+	err    error
 }
 
-// nameOf returns the name of a member. Names with escapes are returned undecoded, since no relevant
-// name has any.
-func nameOf(quoted jsontext.Value) string {
-	if len(quoted) < 2 || len(quoted) > 64 {
-		return ""
-	}
-	return string(quoted[1 : len(quoted)-1])
+func newInput(text []byte) *input {
+	from := &input{}
+	from.Reset(text)
+	return from
 }
 
-// elements calls each for the elements of a list; each must read the element. A null is not a list.
-func elements(from *jsontext.Decoder, each func() error) error {
-	if kind := from.PeekKind(); kind != '[' {
-		if kind == 0 || kind == '}' || kind == ']' {
-			_, err := from.ReadToken()
-			return err
+// fail ends the input with an error about a value.
+func (from *input) fail(err error) {
+	if from.Failed() {
+		return
+	}
+	if from.member != nil {
+		err = fmt.Errorf("%s: %w", from.member, err)
+	}
+	from.err = err
+	from.Fail()
+}
+
+// end returns the first error, or malformed if the text is not JSON of the expected form.
+func (from *input) end(malformed error) error {
+	if from.err == nil && !from.Done() {
+		from.err = malformed
+	}
+	return from.err
+}
+
+// answer reads the parts of an answer.
+func (from *input) answer() (a rpcAnswer) {
+	for from.Begin('{'); from.More('}'); {
+		switch name, value := from.Name(), from.Skip(); string(name) {
+		case "id":
+			a.id = value
+		case "result":
+			a.result = value
+		case "error":
+			a.err = value
 		}
-		return fmt.Errorf("want a list, got a value beginning with %q", rune(kind))
 	}
-	if _, err := from.ReadToken(); err != nil {
-		return err
-	}
-	for from.PeekKind() != ']' {
-		if err := each(); err != nil {
-			return err
-		}
-	}
-	_, err := from.ReadToken()
-	return err
+	return a
 }
 
-// nothing skips an unwanted result.
-type nothing struct{}
-
-func (nothing) read(from *jsontext.Decoder) error { return from.SkipValue() }
-
-// boundedBody fails beyond a number of bytes.
-type boundedBody struct {
-	io.Reader
-	left int64
-}
-
-func (b *boundedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, fail(asked, errors.New("the answer is too large"))
+// members calls each for the members of an object; each must read the value. It fails without one of
+// the needed members.
+func (from *input) members(each func(name []byte), needed ...string) {
+	for from.Begin('{'); from.More('}'); {
+		name := from.Name()
+		needed = slices.DeleteFunc(needed, func(n string) bool { return n == string(name) })
+		from.member = name
+		each(name)
 	}
-	n, err := b.Reader.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
-	return n, err
+	from.member = nil
+	if len(needed) > 0 {
+		from.fail(fmt.Errorf("it has no %s", strings.Join(needed, ", ")))
+	}
 }
