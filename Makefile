@@ -177,6 +177,7 @@ docs: ## regenerate docs/commands.md
 $(LINTER): internal/tools/go.mod internal/tools/go.sum
 	go build -modfile=internal/tools/go.mod -o $@ tool
 
+$(VALE): export CGO_ENABLED := 1
 $(VALE): | race-tools
 
 $(SERVERS) $(RCLONE) $(ACTIONLINT) $(VALE) $(GETH) $(BENCHSTAT): $(BIN)/%: internal/tools/%/go.mod internal/tools/%/go.sum
