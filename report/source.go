@@ -105,7 +105,7 @@ func (s *source) room(key site.Key) int64 {
 // read reads the object of an entry. The body has the digest of the entry, or is a replacement stored by a refresh.
 func (s *source) read(ctx context.Context, e site.Entry) ([]byte, error) {
 	if e.Size > maxObject {
-		return nil, s.explain(e.Key, &storage.SizeError{Size: e.Size, Most: maxObject})
+		return nil, s.explain(e.Key, fmt.Errorf("%d bytes, expected at most %d: %w", e.Size, maxObject, storage.ErrTooLarge))
 	}
 	body, err := s.get(ctx, e.Key, e.Size+s.room(e.Key))
 	if err != nil {

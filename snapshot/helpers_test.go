@@ -15,7 +15,7 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-var compressions = map[string]string{"none": ".ndjson", "gzip": ".ndjson.gz", "zstd": ".ndjson.zst"}
+var compressions = map[string]string{"none": ".ndjson", "zstd": ".ndjson.zst"}
 
 var asOf = snapshot.Meta{AsOf: time.UnixMilli(1_790_000_000_250)}
 

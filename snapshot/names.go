@@ -2,14 +2,12 @@ package snapshot
 
 import (
 	"context"
-	"io"
 	"iter"
 
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot/internal/folder"
-	"github.com/followpress/followpress/snapshot/internal/lines"
 	"github.com/followpress/followpress/snapshot/internal/memory"
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
 	"github.com/followpress/followpress/snapshot/internal/table"
@@ -75,15 +73,14 @@ func TableFiles(snapshot afero.Fs, t Table) (names []string, err error) {
 // TableBytes returns the stored size of a table's files.
 func TableBytes(snapshot afero.Fs, t Table) (total int64, err error) { return table.Bytes(snapshot, t) }
 
-// TableDigest reads a whole table and returns its digest. An invalid row returns a *RowError; only ops is checked for
-// repeated rows. If untimed, it ignores the times of records, as for a site with the API spec. The error wraps
-// ErrNoTable if the table is missing.
+// TableDigest reads a whole table and returns its digest. Options and errors are those of Canonical.
 func TableDigest(ctx context.Context, snapshot afero.Fs, t Table, untimed bool) (site.SHA256, error) {
 	return table.DigestOf(ctx, snapshot, t, untimed)
 }
 
 // Canonical calls found with each row of a table in canonical form, without the line feed, in the order of the table.
-// The row is valid until found returns. Options and errors are those of TableDigest.
+// The row is valid until found returns. If untimed, records have no times, as for a site with the API spec. An invalid row
+// returns a *RowError; only ops is checked for repeated rows. The error wraps ErrNoTable if the table is missing.
 func Canonical(ctx context.Context, snapshot afero.Fs, t Table, untimed bool, found func(row []byte) error) error {
 	return table.Canonical(ctx, snapshot, t, untimed, found)
 }
@@ -96,10 +93,6 @@ func Accounts(snapshot afero.Fs) iter.Seq2[Account, error] {
 	}
 	return table.Profiles(snapshot)
 }
-
-// Compress returns a writer that compresses rows into w as a Writer does. To end frames at row ends, each Write must
-// consist of whole rows. Close leaves w open.
-func Compress(w io.Writer) (io.WriteCloser, error) { return lines.Compress(w) }
 
 // A RowError is an invalid row of a snapshot, or an invalid refreshed object.
 type RowError = rowjson.RowError

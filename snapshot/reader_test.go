@@ -131,8 +131,8 @@ func TestSpaceAroundRows(t *testing.T) {
 	}
 }
 
-// Zero bytes may follow the last member of a gzip file; gzip -t accepts them.
-func TestZerosAfterGzip(t *testing.T) {
+// A gzip file may have several members.
+func TestGzipMembers(t *testing.T) {
 	member := func(text string) string {
 		var b bytes.Buffer
 		z := gzip.NewWriter(&b)
@@ -144,19 +144,15 @@ func TestZerosAfterGzip(t *testing.T) {
 		}
 		return b.String()
 	}
-	one, two, zeros := member(partRows(1, 2)), member(partRows(3, 1)), strings.Repeat("\x00", 10_000)
+	one, two := member(partRows(1, 2)), member(partRows(3, 1))
 	for name, c := range map[string]struct {
 		body, want string
 		good       bool
 	}{
-		"none":                  {one, "1, 2", true},
-		"two members":           {one + two, "1, 2, 3", true},
-		"an empty member":       {one + member("") + two, "1, 2, 3", true},
-		"zeros":                 {one + two + zeros, "1, 2, 3", true},
-		"zeros between members": {one + zeros + two, "", false},
-		"something else":        {one + "x", "", false},
-		"zeros alone":           {zeros, "", false},
-		"cut off":               {one + two[:len(two)-3], "", false},
+		"two members":     {one + two, "1, 2, 3", true},
+		"an empty member": {one + member("") + two, "1, 2, 3", true},
+		"something else":  {one + "x", "", false},
+		"cut off":         {one + two[:len(two)-3], "", false},
 	} {
 		if got, err := linesOf(t, "lists.ndjson.gz", c.body); (err == nil) != c.good || c.good && got != c.want {
 			t.Errorf("%s: got %q, %v, want %q, good: %v", name, got, err, c.want, c.good)

@@ -22,7 +22,7 @@ import (
 
 // WriteOptions configure a Writer.
 type WriteOptions struct {
-	Compression string // gzip, zstd or none; "" means zstd
+	Compression string // zstd or none; "" means zstd
 	NoSync      bool   // do not sync the snapshot before it replaces the old one
 }
 

@@ -58,26 +58,24 @@ func (r Retrying) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx 
 	return body, err
 }
 
-// GetBounded reads an object of at most that many bytes. A larger one returns a *SizeError.
+// GetBounded reads an object of at most that many bytes. A larger one returns an error that wraps ErrTooLarge.
 func (r Retrying) GetBounded(ctx context.Context, key site.Key, most int64) ([]byte, error) {
 	body, err := r.GetAdmitted(ctx, key, func(_ context.Context, size int64) error {
 		if size > most {
-			return &SizeError{size, most}
+			return &sizeError{size, most}
 		}
 		return nil
 	})
 	if err == nil && int64(len(body)) > most { // the server did not state the size
-		err = &SizeError{int64(len(body)), most}
+		err = &sizeError{int64(len(body)), most}
 	}
 	return body, err
 }
 
-// A SizeError reports an object that is too large. It wraps ErrTooLarge.
-type SizeError struct{ Size, Most int64 }
+// A sizeError reports an object that is too large.
+type sizeError struct{ size, most int64 }
 
-func (e *SizeError) Error() string {
-	return fmt.Sprintf("%d bytes, expected at most %d", e.Size, e.Most)
+func (e *sizeError) Error() string {
+	return fmt.Sprintf("%d bytes, expected at most %d", e.size, e.most)
 }
-
-// Unwrap returns ErrTooLarge.
-func (e *SizeError) Unwrap() error { return ErrTooLarge }
+func (e *sizeError) Unwrap() error { return ErrTooLarge }

@@ -69,14 +69,15 @@ var mayImport = map[string][]string{
 	"storage/internal/files":      {"site", "storage/internal/object", "storage/internal/s3"},
 	"storage/internal/folder":     {"internal/publicdir", "internal/regular", "site", "storage/internal/object"},
 	"storage/internal/location":   {"site"},
+	"storage/internal/lru":        {},
 	"storage/internal/object":     {"site"},
 	"storage/internal/s3":         {"internal/awskeys", "internal/plain", "internal/retry", "site", "storage/internal/object"},
 	"storage/internal/storetest":  {"internal/testenv/servers", "internal/testenv/tempdir", "site", "storage/internal/location", "storage/internal/object", "storage/internal/s3"}, // for tests
 	"storage/internal/tarfile":    {"internal/regular", "internal/tarentry", "site", "site/shards", "storage/internal/object"},
 	"storage/internal/web":        {"site", "storage/internal/object"},
-	"storage/parts":               {"internal/publicdir", "internal/regular", "internal/retry", "internal/tarentry", "site", "site/shards", "storage/internal/location", "storage/internal/object", "storage/internal/s3"},
+	"storage/parts":               {"internal/publicdir", "internal/regular", "internal/retry", "internal/tarentry", "site", "site/shards", "storage/internal/location", "storage/internal/lru", "storage/internal/object", "storage/internal/s3"},
 	"storage/refreshed":           {"internal/inorder", "site", "storage", "storage/internal/folder", "storage/internal/object", "storage/internal/s3"},
-	"storage/checked":             {"site", "site/note", "site/refresh", "site/shards", "storage", "storage/internal/object"},
+	"storage/checked":             {"site", "site/note", "site/refresh", "site/shards", "storage", "storage/internal/lru", "storage/internal/object"},
 	"generator":                   {"site", "site/ranks", "site/routes", "explorer", "generator/render", "generator/summary", "generator/internal/load", "generator/internal/output", "generator/internal/rank", "snapshot", "internal/staging"},
 	"generator/internal/dataset":  {"site"},
 	"generator/internal/load":     {"site", "site/op", "site/refresh", "site/rules", "generator/render", "generator/summary", "internal/inorder", "snapshot"},
@@ -235,8 +236,8 @@ var onlyIn = map[string]string{
 // faces are packages whose exported names are for callers, with their maximum of exported names,
 // not counting methods, and of lines. Lower the bounds, never raise them.
 var faces = map[string]struct{ names, lines int }{
-	"generator": {10, 670}, "publisher": {35, 1_725}, "server": {16, 985}, "site": {198, 3_490}, "snapshot": {56, 880},
-	"source": {30, 550}, "storage": {41, 375},
+	"generator": {10, 670}, "publisher": {35, 1_725}, "server": {16, 985}, "site": {198, 3_490}, "snapshot": {55, 865},
+	"source": {30, 550}, "storage": {39, 370},
 }
 
 // TestFaces: exported names are promises; packages below do the work.

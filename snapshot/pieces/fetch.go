@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -105,7 +106,7 @@ var pieceName = regexp.MustCompile(`^[0-9a-f]{64}(\.tmp)?$`)
 
 // matches returns an error unless the index lists the inputs that the root names.
 func (x *Index) matches(root *site.Root) error {
-	want, got := slices.Sorted(keysOf(root.Inputs.Tables)), slices.Sorted(keysOf(x.Tables))
+	want, got := slices.Sorted(maps.Keys(root.Inputs.Tables)), slices.Sorted(maps.Keys(x.Tables))
 	if !slices.Equal(want, got) {
 		return fmt.Errorf("its tables are %q, the root lists %q", got, want)
 	}
@@ -209,7 +210,7 @@ func (p Piece) check(body []byte) error {
 
 // describe returns the table and number of a piece.
 func (f *Fetched) describe(p Piece) string {
-	for _, name := range slices.Sorted(keysOf(f.Index.Tables)) {
+	for _, name := range slices.Sorted(maps.Keys(f.Index.Tables)) {
 		if i := slices.Index(f.Index.Tables[name], p); i >= 0 {
 			return fmt.Sprintf("table %s, piece %d of %d", name, i+1, len(f.Index.Tables[name]))
 		}
@@ -270,7 +271,7 @@ func (f *Fetched) Check(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	for _, name := range slices.Sorted(keysOf(f.root.Inputs.Tables)) {
+	for _, name := range slices.Sorted(maps.Keys(f.root.Inputs.Tables)) {
 		digest, err := snapshot.TableDigest(ctx, opened, snapshot.Table(name), !f.root.Config.EFP())
 		if err != nil && ctx.Err() == nil {
 			return fmt.Errorf("table %s: %w: %w", name, ErrAltered, err)

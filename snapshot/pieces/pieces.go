@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"slices"
 
 	json "github.com/goccy/go-json"
@@ -67,7 +68,7 @@ func (p Piece) Key() site.Key { return kept.PieceKey(p.SHA256) }
 // All returns all pieces.
 func (x *Index) All() []Piece {
 	var all []Piece
-	for _, t := range slices.Sorted(keysOf(x.Tables)) {
+	for _, t := range slices.Sorted(maps.Keys(x.Tables)) {
 		all = append(all, x.Tables[t]...)
 	}
 	all = append(all, x.Refreshed...)
@@ -75,16 +76,6 @@ func (x *Index) All() []Piece {
 		all = append(all, *x.Ranks)
 	}
 	return all
-}
-
-func keysOf[V any](m map[string]V) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
 }
 
 // ErrIndex means that an index cannot be read.
@@ -151,7 +142,7 @@ func (s *Source) Build(ctx context.Context, root *site.Root, put func(Piece, []b
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range slices.Sorted(keysOf(root.Inputs.Tables)) {
+	for _, name := range slices.Sorted(maps.Keys(root.Inputs.Tables)) {
 		var digest snapshot.Digest
 		err := snapshot.Canonical(ctx, s.Snapshot, snapshot.Table(name), !root.Config.EFP(), func(row []byte) error {
 			digest.Add(row)

@@ -140,13 +140,10 @@ func (s *Site) Claims(ctx context.Context, tokens []string) ([]Claim, error) {
 type damagedError struct{ error }
 
 func (s *Site) object(ctx context.Context, e site.Entry, name string, most int64) ([]byte, error) {
-	switch {
-	case e.Key == "":
+	if e.Key == "" {
 		return nil, damagedError{fmt.Errorf("the manifest has no %s of it", name)}
-	case e.Size > most:
-		return nil, damagedError{fmt.Errorf("%s: %w, by the manifest", e.Key, &storage.SizeError{Size: e.Size, Most: most})}
 	}
-	body, err := s.store.GetBounded(ctx, e.Key, e.Size)
+	body, err := s.store.GetBounded(ctx, e.Key, min(e.Size, most))
 	switch {
 	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrTooLarge), errors.Is(err, storage.ErrDamaged), errors.Is(err, checked.ErrAltered):
 		return nil, damagedError{fmt.Errorf("%s: %w", e.Key, err)}

@@ -11,10 +11,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/internal/lru"
 )
 
 // A Store is the untrusted source of a site.
@@ -58,9 +61,10 @@ type Site struct {
 	store   Store
 	keys    note.Keys
 	options Options
-	shelf   *shelf
-	reading chan struct{} // semaphore, held while a shard is read
-	changed chan struct{} // buffered, capacity 1
+	held    *lru.Cache[shardOf, []item] // shards of manifests
+	flights singleflight.Group          // shards being read
+	reading chan struct{}               // semaphore, held while a shard is read
+	changed chan struct{}               // buffered, capacity 1
 	state   atomic.Pointer[state]
 
 	loading turn      // held while notes and the root are read
@@ -117,7 +121,7 @@ func New(store Store, keys note.Keys, o Options) *Site {
 		o.ManifestBytes = defaultManifestBytes
 	}
 	return &Site{
-		store: store, keys: keys, options: o, shelf: newShelf(o.ManifestBytes), reading: make(chan struct{}, shardsAtOnce), changed: make(chan struct{}, 1), loading: newTurn(), seen: o.Seen,
+		store: store, keys: keys, options: o, held: lru.New[shardOf, []item](int64(o.ManifestBytes)), reading: make(chan struct{}, shardsAtOnce), changed: make(chan struct{}, 1), loading: newTurn(), seen: o.Seen,
 	}
 }
 
@@ -439,9 +443,7 @@ func (s *Site) Shard(ctx context.Context, name string) ([]site.Entry, error) {
 	live := s.state.Load().live
 	entries, err := s.readShard(ctx, live, name)
 	if err == nil {
-		if h, isNew := s.shelf.claim(shardOf{live.digest, name}); isNew { // the caller will ask for these objects next
-			s.shelf.fill(h, itemsOf(entries), nil)
-		}
+		s.hold(shardOf{live.digest, name}, entries) // the caller will ask for these objects next
 	}
 	return entries, err
 }

@@ -3,14 +3,12 @@ package checked
 import (
 	"bytes"
 	"cmp"
-	"container/list"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/followpress/followpress/site"
@@ -40,79 +38,10 @@ const (
 	shardBytes = 256
 )
 
-// A held shard is in memory, or being read.
-type heldShard struct {
-	id    shardOf
-	ready chan struct{} // closed after the read
-	items []item        // sorted by name
-	err   error
-}
-
 // A shardOf identifies a manifest shard of a root.
 type shardOf struct {
 	root site.SHA256
 	name string
-}
-
-// A shelf caches the most recently used shards, up to a number of bytes.
-type shelf struct {
-	most int
-
-	mu    sync.Mutex
-	bytes int
-	order list.List // holds *heldShard, most recently used first
-	by    map[shardOf]*list.Element
-}
-
-func newShelf(bytes int) *shelf { return &shelf{most: bytes, by: map[shardOf]*list.Element{}} }
-
-// claim returns a shard. If isNew, the caller must read it and call fill.
-func (s *shelf) claim(id shardOf) (h *heldShard, isNew bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e, ok := s.by[id]; ok {
-		s.order.MoveToFront(e)
-		return e.Value.(*heldShard), false
-	}
-	h = &heldShard{id: id, ready: make(chan struct{})}
-	s.by[id] = s.order.PushFront(h)
-	return h, true
-}
-
-// fill stores the content of a new shard. After an error, the next claim reads it again.
-func (s *shelf) fill(h *heldShard, items []item, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	h.items, h.err = items, err
-	close(h.ready)
-	s.bytes += shardBytes + len(items)*itemBytes
-	if err != nil {
-		s.drop(s.by[h.id])
-		return
-	}
-	for e := s.order.Back(); e != nil && s.bytes > s.most; {
-		before := e.Prev()
-		if old := e.Value.(*heldShard); old != h && old.isReady() {
-			s.drop(e)
-		}
-		e = before
-	}
-}
-
-func (h *heldShard) isReady() bool {
-	select {
-	case <-h.ready:
-		return true
-	default:
-		return false
-	}
-}
-
-// drop removes a shard. The caller holds mu.
-func (s *shelf) drop(e *list.Element) {
-	h := s.order.Remove(e).(*heldShard)
-	s.bytes -= shardBytes + len(h.items)*itemBytes
-	delete(s.by, h.id)
 }
 
 // A version is a verified root with its manifest.
@@ -204,27 +133,42 @@ func asDamage(err error) error {
 	return err
 }
 
-// shard returns the items of a shard. An error that wraps shards.ErrDamaged means that the shard
-// differs from the root.
+// shard returns the items of a shard. Concurrent calls share one read. An error that wraps shards.ErrDamaged means that
+// the shard differs from the root.
 func (s *Site) shard(ctx context.Context, v *version, name string) ([]item, error) {
+	id := shardOf{v.digest, name}
 	for {
-		h, isNew := s.shelf.claim(shardOf{v.digest, name})
-		if isNew {
-			entries, err := s.readShard(ctx, v, name)
-			items := itemsOf(entries)
-			s.shelf.fill(h, items, err)
-			return items, err
+		if items, ok := s.held.Get(id); ok {
+			return items, nil
 		}
+		reading := s.flights.DoChan(fmt.Sprint(id), func() (any, error) {
+			if items, ok := s.held.Get(id); ok {
+				return items, nil
+			}
+			entries, err := s.readShard(ctx, v, name)
+			if err != nil {
+				return nil, err
+			}
+			return s.hold(id, entries), nil
+		})
 		select {
-		case <-h.ready:
+		case read := <-reading:
+			if isOver(read.Err) && ctx.Err() == nil {
+				continue // the context of the reading call ended, not this one
+			}
+			items, _ := read.Val.([]item)
+			return items, read.Err
 		case <-ctx.Done():
 			return nil, fmt.Errorf("read %s: %w", site.ManifestKey(name), context.Cause(ctx))
 		}
-		if h.err != nil && isOver(h.err) && ctx.Err() == nil {
-			continue // the reader's context ended, not this one
-		}
-		return h.items, h.err
 	}
+}
+
+// hold keeps the items of a shard in memory.
+func (s *Site) hold(id shardOf, entries []site.Entry) []item {
+	items := itemsOf(entries)
+	s.held.Put(id, items, int64(shardBytes+len(items)*itemBytes))
+	return items
 }
 
 func itemsOf(entries []site.Entry) []item {

@@ -2,7 +2,6 @@ package parts
 
 import (
 	"bytes"
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/followpress/followpress/storage/internal/lru"
 	"github.com/followpress/followpress/storage/internal/object"
 )
 
@@ -46,7 +46,7 @@ func (f *partFile) version() *object.Version {
 // prefetches the next.
 type chunks struct {
 	site    *Site
-	cached  *lru[chunkID, []byte]
+	cached  *lru.Cache[chunkID, []byte]
 	flights singleflight.Group
 	slots   chan struct{}
 }
@@ -57,39 +57,37 @@ type chunkID struct {
 }
 
 func newChunks(s *Site, memory int64) *chunks {
-	return &chunks{site: s, cached: newLRU[chunkID, []byte](memory), slots: make(chan struct{}, chunksInFlight)}
+	return &chunks{site: s, cached: lru.New[chunkID, []byte](memory), slots: make(chan struct{}, chunksInFlight)}
 }
 
-// read fills the buffers from an offset of a part.
-func (c *chunks) read(ctx context.Context, f *partFile, offset int64, into ...[]byte) error {
+// read fills a buffer from an offset of a part.
+func (c *chunks) read(ctx context.Context, f *partFile, offset int64, into []byte) error {
 	if f.version() == nil {
 		if _, err := c.get(ctx, f, 0); err != nil {
 			return err
 		}
 	}
-	n := lengthOf(into)
+	n := int64(len(into))
 	if size := f.version().Size; offset+n > size {
 		return fmt.Errorf("%s of %s ends after %d bytes: %w", f.name, c.site.parts.store, size, ErrBroken)
 	}
 	if n > chunkBytes || !c.worthwhile(f, offset/chunkBytes) {
-		return c.readAlone(ctx, f, offset, n, into)
+		return c.readAlone(ctx, f, offset, into)
 	}
-	for _, b := range into {
-		for len(b) > 0 {
-			chunk, err := c.get(ctx, f, offset/chunkBytes)
-			if err != nil {
-				return err
-			}
-			copied := copy(b, chunk[offset%chunkBytes:])
-			b, offset = b[copied:], offset+int64(copied)
+	for len(into) > 0 {
+		chunk, err := c.get(ctx, f, offset/chunkBytes)
+		if err != nil {
+			return err
 		}
+		copied := copy(into, chunk[offset%chunkBytes:])
+		into, offset = into[copied:], offset+int64(copied)
 	}
 	return nil
 }
 
 // worthwhile reports whether to read a whole chunk for an object in it.
 func (c *chunks) worthwhile(f *partFile, n int64) bool {
-	if _, ok := c.cached.get(chunkID{f.name, n}); ok {
+	if _, ok := c.cached.Get(chunkID{f.name, n}); ok {
 		return true
 	}
 	f.mu.Lock()
@@ -99,10 +97,10 @@ func (c *chunks) worthwhile(f *partFile, n int64) bool {
 	return isSecond || n == 0
 }
 
-func (c *chunks) readAlone(ctx context.Context, f *partFile, offset, n int64, into [][]byte) error {
+func (c *chunks) readAlone(ctx context.Context, f *partFile, offset int64, into []byte) error {
 	version := f.version()
-	err := c.site.parts.do(ctx, n, "read "+f.name, func(ctx context.Context) error {
-		_, _, err := c.site.parts.store.read(ctx, f.name, version, offset, into...)
+	err := c.site.parts.do(ctx, int64(len(into)), "read "+f.name, func(ctx context.Context) error {
+		_, _, err := c.site.parts.store.read(ctx, f.name, version, offset, into)
 		return err
 	})
 	return c.explain(f, err)
@@ -111,7 +109,7 @@ func (c *chunks) readAlone(ctx context.Context, f *partFile, offset, n int64, in
 // get returns a chunk. Concurrent calls share one read.
 func (c *chunks) get(ctx context.Context, f *partFile, n int64) ([]byte, error) {
 	id := chunkID{f.name, n}
-	chunk, ok := c.cached.get(id)
+	chunk, ok := c.cached.Get(id)
 	if !ok {
 		var err error
 		chunk, err = await(ctx, c.site, &c.flights, flightOf(f, n), func(ctx context.Context) ([]byte, error) {
@@ -133,7 +131,7 @@ func (c *chunks) load(ctx context.Context, f *partFile, n int64) ([]byte, error)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if chunk, ok := c.cached.get(chunkID{f.name, n}); ok {
+	if chunk, ok := c.cached.Get(chunkID{f.name, n}); ok {
 		return chunk, nil
 	}
 	version, offset := f.version(), n*chunkBytes
@@ -159,7 +157,7 @@ func (c *chunks) load(ctx context.Context, f *partFile, n int64) ([]byte, error)
 	if got < chunkBytes {
 		chunk = bytes.Clone(buffer[:got])
 	}
-	c.cached.put(chunkID{f.name, n}, chunk, int64(len(chunk)))
+	c.cached.Put(chunkID{f.name, n}, chunk, int64(len(chunk)))
 	return chunk, nil
 }
 
@@ -225,53 +223,5 @@ func await[T any](ctx context.Context, s *Site, flights *singleflight.Group, key
 	case <-ctx.Done():
 		var none T
 		return none, context.Cause(ctx)
-	}
-}
-
-// An lru caches the most recently used values, up to a total weight. It is safe for concurrent use. (otter, which the
-// server uses, prefers frequently used values, and would drop each chunk of a sequence at once.)
-type lru[K comparable, V any] struct {
-	most int64
-
-	mu     sync.Mutex
-	weight int64
-	used   list.List // holds *lruEntry, most recently used first
-	byKey  map[K]*list.Element
-}
-
-type lruEntry[K comparable, V any] struct {
-	key    K
-	value  V
-	weight int64
-}
-
-func newLRU[K comparable, V any](most int64) *lru[K, V] {
-	return &lru[K, V]{most: most, byKey: map[K]*list.Element{}}
-}
-
-func (l *lru[K, V]) get(key K) (value V, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	element, ok := l.byKey[key]
-	if !ok {
-		return value, false
-	}
-	l.used.MoveToFront(element)
-	return element.Value.(*lruEntry[K, V]).value, true
-}
-
-// put adds a value. An existing one stays.
-func (l *lru[K, V]) put(key K, value V, weight int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if _, ok := l.byKey[key]; ok {
-		return
-	}
-	l.byKey[key] = l.used.PushFront(&lruEntry[K, V]{key, value, weight})
-	l.weight += weight
-	for l.weight > l.most && l.used.Len() > 1 {
-		oldest := l.used.Remove(l.used.Back()).(*lruEntry[K, V])
-		delete(l.byKey, oldest.key)
-		l.weight -= oldest.weight
 	}
 }

@@ -139,9 +139,9 @@ type store interface {
 	// list calls found with each name, including leftovers of killed writers.
 	list(ctx context.Context, found func(name string) error) error
 	get(ctx context.Context, name string) ([]byte, error) // ErrNotFound if missing
-	// read fills the buffers from an offset of a part, and returns the number of bytes read and the part's version.
+	// read fills a buffer from an offset of a part, and returns the number of bytes read and the part's version.
 	// It fails with ErrBroken if the version is not the wanted one; nil accepts any.
-	read(ctx context.Context, name string, want *object.Version, offset int64, into ...[]byte) (n int64, is object.Version, err error)
+	read(ctx context.Context, name string, want *object.Version, offset int64, into []byte) (n int64, is object.Version, err error)
 	put(ctx context.Context, name string, body []byte) error
 	remove(ctx context.Context, names []string) error // missing ones are not errors
 	isLeftover(name string) bool

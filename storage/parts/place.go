@@ -56,7 +56,7 @@ func (f folder) get(_ context.Context, name string) ([]byte, error) {
 }
 
 // read opens the file for each call, because a site may have tens of thousands.
-func (f folder) read(_ context.Context, name string, want *object.Version, offset int64, into ...[]byte) (n int64, is object.Version, err error) {
+func (f folder) read(_ context.Context, name string, want *object.Version, offset int64, into []byte) (n int64, is object.Version, err error) {
 	file, err := regular.Open(afero.NewOsFs(), filepath.Join(string(f), name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, is, object.ErrNotFound
@@ -72,21 +72,14 @@ func (f folder) read(_ context.Context, name string, want *object.Version, offse
 	if want != nil && is != *want {
 		return 0, is, errReplaced
 	}
-	n, err = object.Fill(io.NewSectionReader(file, offset, is.Size-offset), into...)
-	if err == nil && n < min(lengthOf(into), is.Size-offset) {
+	n, err = object.Fill(io.NewSectionReader(file, offset, is.Size-offset), into)
+	if err == nil && n < min(int64(len(into)), is.Size-offset) {
 		err = errReplaced
 	}
 	return n, is, err
 }
 
 var errReplaced = fmt.Errorf("replaced during the read: %w", ErrBroken)
-
-func lengthOf(buffers [][]byte) (n int64) {
-	for _, b := range buffers {
-		n += int64(len(b))
-	}
-	return n
-}
 
 // put writes a temporary file and renames it, so that a part is complete or missing.
 func (f folder) put(ctx context.Context, name string, body []byte) (err error) {
@@ -149,8 +142,8 @@ func (b bucket) get(ctx context.Context, name string) ([]byte, error) {
 	return b.Get(ctx, site.Key(name))
 }
 
-func (b bucket) read(ctx context.Context, name string, want *object.Version, offset int64, into ...[]byte) (n int64, is object.Version, err error) {
-	n, is, err = b.FillRange(ctx, site.Key(name), offset, into...)
+func (b bucket) read(ctx context.Context, name string, want *object.Version, offset int64, into []byte) (n int64, is object.Version, err error) {
+	n, is, err = b.FillRange(ctx, site.Key(name), offset, into)
 	switch {
 	case want != nil && (errors.Is(err, s3.ErrRange) || err == nil && is != *want): // the part had this range before
 		err = errReplaced

@@ -19,6 +19,7 @@ import (
 	"github.com/followpress/followpress/internal/tarentry"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/shards"
+	"github.com/followpress/followpress/storage/internal/lru"
 	"github.com/followpress/followpress/storage/internal/object"
 	"github.com/followpress/followpress/storage/internal/s3"
 )
@@ -50,7 +51,7 @@ type openSite struct {
 
 	files   sync.Map           // name to *partFile
 	flights singleflight.Group // for building indexes
-	indexes *lru[string, partIndex]
+	indexes *lru.Cache[string, partIndex]
 	chunks  *chunks
 }
 
@@ -144,7 +145,7 @@ func (s *Site) readRoot(ctx context.Context) (*openSite, error) {
 	if size > int64(len(body)) {
 		return nil, fmt.Errorf("%s of %s has %d bytes, too many for a root: %w", Root, s.parts.store, size, ErrBroken)
 	}
-	o := &openSite{site: s, top: map[site.Key][]byte{}, seed: maphash.MakeSeed(), indexes: newLRU[string, partIndex](maxIndexed)}
+	o := &openSite{site: s, top: map[site.Key][]byte{}, seed: maphash.MakeSeed(), indexes: lru.New[string, partIndex](maxIndexed)}
 	if err := o.readTop(body); err != nil {
 		return nil, fmt.Errorf("%s of %s has no complete %s: %w", Root, s.parts.store, site.RootKey, err)
 	}
@@ -220,11 +221,12 @@ func (o *openSite) get(ctx context.Context, key site.Key, admit func(ctx context
 	if err != nil {
 		return nil, err
 	}
-	header, body := make([]byte, len(want)), make([]byte, size)
-	if err := o.chunks.read(ctx, file, int64(entry.block)*tarentry.Block, header, body); err != nil {
+	stored := make([]byte, int64(len(want))+size)
+	if err := o.chunks.read(ctx, file, int64(entry.block)*tarentry.Block, stored); err != nil {
 		return nil, fmt.Errorf("read %s: %w", key, err)
 	}
-	if !bytes.Equal(header, want) {
+	body, ok := bytes.CutPrefix(stored, want)
+	if !ok {
 		return nil, fmt.Errorf("read %s: not at its place in %s: %w", key, o.name(file), ErrBroken)
 	}
 	return body, nil
@@ -297,11 +299,11 @@ func (o *openSite) head(ctx context.Context, f *partFile, shard string, admit fu
 
 // index returns the index of a part, and builds it in the first call.
 func (o *openSite) index(ctx context.Context, f *partFile, shard string) (partIndex, error) {
-	if index, ok := o.indexes.get(shard); ok {
+	if index, ok := o.indexes.Get(shard); ok {
 		return index, nil
 	}
 	return await(ctx, o.site, &o.flights, shard, func(ctx context.Context) (partIndex, error) {
-		if index, ok := o.indexes.get(shard); ok {
+		if index, ok := o.indexes.Get(shard); ok {
 			return index, nil
 		}
 		s, err := o.shard(ctx, f, shard)
@@ -312,7 +314,7 @@ func (o *openSite) index(ctx context.Context, f *partFile, shard string) (partIn
 		if err != nil {
 			return nil, err
 		}
-		o.indexes.put(shard, index, int64(len(index)))
+		o.indexes.Put(shard, index, int64(len(index)))
 		return index, nil
 	})
 }

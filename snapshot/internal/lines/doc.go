@@ -1,3 +1,2 @@
-// Package lines reads compressed files of lines in blocks of whole lines. It writes zstd files that it can unpack
-// concurrently.
+// Package lines reads compressed files of lines in blocks of whole lines.
 package lines

@@ -20,63 +20,10 @@ type Format struct {
 // Formats lists all formats, Parquet last.
 var Formats = []Format{
 	{".ndjson", func(r io.Reader) (io.ReadCloser, error) { return io.NopCloser(r), nil }},
-	{".ndjson.gz", openGzip},
-	{ZstdEnding, openZstd},
+	{".ndjson.gz", func(r io.Reader) (io.ReadCloser, error) { return gzip.NewReader(r) }},
+	{".ndjson.zst", openZstd},
 	{".parquet", nil},
 }
-
-func openGzip(r io.Reader) (io.ReadCloser, error) {
-	z := &gzipReader{from: bufio.NewReader(r)}
-	var err error
-	if z.member, err = gzip.NewReader(z.from); err != nil {
-		return nil, err
-	}
-	z.member.Multistream(false)
-	return z, nil
-}
-
-// A gzipReader reads all members of a file. Like gzip, it ignores zero bytes after the last one, which pad blocks of
-// tapes or disks.
-type gzipReader struct {
-	from   *bufio.Reader
-	member *gzip.Reader
-}
-
-// Read implements io.Reader.
-func (z *gzipReader) Read(p []byte) (int, error) {
-	n, err := z.member.Read(p)
-	if !errors.Is(err, io.EOF) {
-		return n, err
-	}
-	switch next, err := z.from.Peek(1); {
-	case err != nil:
-		return n, err
-	case next[0] == 0:
-		return n, z.zeros()
-	}
-	err = z.member.Reset(z.from)
-	z.member.Multistream(false)
-	return n, err
-}
-
-// zeros returns io.EOF if only zero bytes follow.
-func (z *gzipReader) zeros() error {
-	for {
-		b, err := z.from.ReadByte()
-		if err != nil {
-			return err
-		}
-		if b != 0 {
-			return gzip.ErrHeader
-		}
-	}
-}
-
-// Close implements io.Closer.
-func (z *gzipReader) Close() error { return z.member.Close() }
-
-// ZstdEnding is the ending of zstd files.
-const ZstdEnding = ".ndjson.zst"
 
 func openZstd(r io.Reader) (io.ReadCloser, error) {
 	buffered := bufio.NewReader(r)

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"io/fs"
 	"maps"
@@ -24,25 +23,35 @@ func New(meta []byte, tables map[rowjson.Table][]Piece) afero.Fs {
 			files[string(t)+lines.Formats[0].Ending] = pieces
 		}
 	}
-	return afero.FromIOFS{FS: files}
+	return snapshotFiles{afero.FromIOFS{FS: files}, slices.Sorted(maps.Keys(files))}
 }
+
+// snapshotFiles has the files of a snapshot. The folder itself cannot be opened.
+type snapshotFiles struct {
+	afero.FromIOFS
+	names []string
+}
+
+// Names returns the names of the files.
+func (f snapshotFiles) Names() []string { return f.names }
 
 // memory maps file names to pieces.
 type memory map[string][]Piece
 
-// Open opens a file, or the folder itself.
+// Open opens a file.
 func (m memory) Open(name string) (fs.File, error) {
-	if name == "." {
-		return &memoryFolder{info: memoryInfo{name: ".", folder: true}, left: m.entries()}, nil
-	}
 	pieces, ok := m[name]
 	if !ok {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
-	return &memoryFile{info: infoOf(name, pieces), pieces: pieces}, nil
+	f := &memoryFile{info: memoryInfo{name: name}, pieces: pieces}
+	for i := range pieces {
+		f.info.size += pieces[i].size()
+	}
+	return f, nil
 }
 
-// Stat returns a file's info without opening it.
+// Stat returns a file's info.
 func (m memory) Stat(name string) (fs.FileInfo, error) {
 	f, err := m.Open(name)
 	if err != nil {
@@ -51,69 +60,26 @@ func (m memory) Stat(name string) (fs.FileInfo, error) {
 	return f.Stat()
 }
 
-func (m memory) entries() (all []fs.DirEntry) {
-	for _, name := range slices.Sorted(maps.Keys(m)) {
-		all = append(all, fs.FileInfoToDirEntry(infoOf(name, m[name])))
-	}
-	return all
-}
-
 type memoryInfo struct {
-	name   string
-	size   int64
-	folder bool
-}
-
-func infoOf(name string, pieces []Piece) memoryInfo {
-	info := memoryInfo{name: name}
-	for i := range pieces {
-		info.size += pieces[i].size()
-	}
-	return info
+	name string
+	size int64
 }
 
 func (i memoryInfo) Name() string       { return i.name }
 func (i memoryInfo) Size() int64        { return i.size }
+func (i memoryInfo) Mode() fs.FileMode  { return 0o444 }
 func (i memoryInfo) ModTime() time.Time { return time.Time{} }
-func (i memoryInfo) IsDir() bool        { return i.folder }
+func (i memoryInfo) IsDir() bool        { return false }
 func (i memoryInfo) Sys() any           { return nil }
-func (i memoryInfo) Mode() fs.FileMode {
-	if i.folder {
-		return fs.ModeDir | 0o555
-	}
-	return 0o444
-}
-
-type memoryFolder struct {
-	info memoryInfo
-	left []fs.DirEntry
-}
-
-func (f *memoryFolder) Stat() (fs.FileInfo, error) { return f.info, nil }
-func (f *memoryFolder) Close() error               { return nil }
-func (f *memoryFolder) Read([]byte) (int, error) {
-	return 0, &fs.PathError{Op: "read", Path: f.info.name, Err: errors.New("is a folder")}
-}
-
-// ReadDir implements fs.ReadDirFile.
-func (f *memoryFolder) ReadDir(n int) ([]fs.DirEntry, error) {
-	if n <= 0 {
-		n = len(f.left)
-	} else if len(f.left) == 0 {
-		return nil, io.EOF
-	}
-	some := f.left[:min(n, len(f.left))]
-	f.left = f.left[len(some):]
-	return some, nil
-}
 
 // A memoryFile reads the lines of pieces.
 type memoryFile struct {
 	info   memoryInfo
-	pieces []Piece // from the current one
-	text   []byte  // rest of the current piece
-	begin  string  // rest of the line's start
-	inside bool    // the first piece was begun
+	pieces []Piece // not yet begun
+	begin  string  // start of each line of the current piece
+	text   []byte  // lines of the current piece, without their start, that are not in rest
+	rest   []byte  // bytes to return next
+	line   []byte  // memory of rest, for lines with a start
 }
 
 func (f *memoryFile) Stat() (fs.FileInfo, error) { return f.info, nil }
@@ -121,33 +87,31 @@ func (f *memoryFile) Close() error               { return nil }
 
 // Read implements io.Reader.
 func (f *memoryFile) Read(to []byte) (n int, err error) {
-	for n < len(to) && (f.inside || len(f.pieces) > 0) {
-		if !f.inside {
-			f.text, f.inside = f.pieces[0].rows.text, true
-			if len(f.text) > 0 {
-				f.begin = f.pieces[0].begin
-			}
-		}
-		if len(f.begin) > 0 {
-			copied := copy(to[n:], f.begin)
-			f.begin, n = f.begin[copied:], n+copied
-			continue
-		}
-		line := f.text
-		if f.pieces[0].begin != "" {
-			line = line[:bytes.IndexByte(line, '\n')+1]
-		}
-		copied := copy(to[n:], line)
-		f.text, n = f.text[copied:], n+copied
-		switch {
-		case len(f.text) == 0:
-			f.pieces, f.inside = f.pieces[1:], false
-		case copied == len(line):
-			f.begin = f.pieces[0].begin
-		}
+	for n < len(to) && f.more() {
+		copied := copy(to[n:], f.rest)
+		n, f.rest = n+copied, f.rest[copied:]
 	}
 	if n == 0 && len(to) > 0 {
 		return 0, io.EOF
 	}
 	return n, nil
+}
+
+// more sets rest unless bytes are left there. It returns false at the end.
+func (f *memoryFile) more() bool {
+	for len(f.rest) == 0 {
+		switch {
+		case len(f.text) == 0 && len(f.pieces) == 0:
+			return false
+		case len(f.text) == 0:
+			f.begin, f.text, f.pieces = f.pieces[0].begin, f.pieces[0].rows.text, f.pieces[1:]
+		case f.begin == "":
+			f.rest, f.text = f.text, nil
+		default:
+			end := bytes.IndexByte(f.text, '\n') + 1
+			f.line = append(append(f.line[:0], f.begin...), f.text[:end]...)
+			f.rest, f.text = f.line, f.text[end:]
+		}
+	}
+	return true
 }

@@ -51,11 +51,9 @@ var tableColumns = map[rowjson.Table][]column{
 		{name: "token_id"}, {name: "version", kind: numberColumn}, {name: "record_type"}, {name: "data"},
 		{name: "tags", kind: tagsColumn, optional: true}, {name: "added", kind: timeColumn, optional: true},
 	},
-	// Also in the order of the constants.
 	rowjson.TableAccounts:    {{name: "address"}, {name: "primary_list", optional: true}, {name: "ens", kind: jsonColumn, optional: true}},
 	rowjson.TableBadges:      {{name: "event_id"}, {name: "token_id"}, {name: "owner"}},
 	rowjson.TableRecommended: {{name: "address"}, {name: "class", optional: true}},
-	// Also in the order of the constants.
 	rowjson.TableOps: {
 		{name: "token_id"}, {name: "time", kind: timeColumn}, {name: "chain_id", kind: numberColumn}, {name: "block", kind: numberColumn},
 		{name: "log_index", kind: numberColumn}, {name: "op"},
@@ -69,12 +67,6 @@ const (
 	recordData
 	recordTags
 	recordAdded
-)
-
-const (
-	accountAddress = iota
-	accountPrimary
-	accountENS
 )
 
 // A File is an open file of a table.

@@ -176,53 +176,8 @@ func (c *Rows) record(s *rowjson.Scanner, r *rowjson.Record, row int) bool {
 	}
 	r.Data = s.Data[:len(s.Data):len(s.Data)]
 	var ok bool
-	r.Added, ok = c.timeOf(recordAdded, row)
+	r.Added, ok = c.added(row)
 	return ok
-}
-
-// Account is like Record, for an account.
-func (c *Rows) Account(s *rowjson.Scanner, row int) (*rowjson.Account, bool) {
-	a := &s.Account
-	return a, c.account(s, a, row)
-}
-
-func (c *Rows) account(s *rowjson.Scanner, a *rowjson.Account, row int) bool {
-	*a = rowjson.Account{}
-	if len(c.columns) > accountENS+1 {
-		return false // ens is a struct; AppendLine converts it to JSON
-	}
-	var err error
-	address := c.values[accountAddress][row].ByteArray()
-	if a.Address, err = site.ParseAddress(address); err != nil || address[1] != 'x' {
-		return false
-	}
-	if primary := c.optional(accountPrimary, row); !primary.IsNull() {
-		if a.Primary = rowjson.View(primary.ByteArray()); !site.ValidTokenID(a.Primary) {
-			return false
-		}
-	}
-	ens := c.optional(accountENS, row)
-	if ens.IsNull() {
-		return true
-	}
-	text := ens.ByteArray()
-	if len(text) > rowjson.MaxLineBytes/2 {
-		return false // the line may be too long
-	}
-	s.Reset(text)
-	if !s.Null() {
-		s.Profile = s.ScanProfile()
-		a.ENS = &s.Profile
-	}
-	return s.Done()
-}
-
-// optional returns a value, or null if the file lacks the column.
-func (c *Rows) optional(column, row int) lib.Value {
-	if c.values[column] == nil {
-		return lib.Value{}
-	}
-	return c.values[column][row]
 }
 
 // textBytes returns the length of a record's texts.
@@ -255,56 +210,17 @@ func (c *Rows) tags(s *rowjson.Scanner, row int) bool {
 	return true
 }
 
-// timeOf returns a time in milliseconds since the Unix epoch, or rowjson.NoTime for null. ok is false for an invalid
-// one.
-func (c *Rows) timeOf(column, row int) (ms int64, ok bool) {
-	if len(c.values) <= column || c.values[column] == nil || c.values[column][row].IsNull() {
+// added returns the time of a record in milliseconds since the Unix epoch, or rowjson.NoTime for null. ok is false for an
+// invalid one.
+func (c *Rows) added(row int) (ms int64, ok bool) {
+	if len(c.values) <= recordAdded || c.values[recordAdded] == nil || c.values[recordAdded][row].IsNull() {
 		return rowjson.NoTime, true
 	}
-	l, v := &c.columns[column], c.values[column][row]
+	l, v := &c.columns[recordAdded], c.values[recordAdded][row]
 	if l.isNumber {
 		ms = l.milliseconds(v)
 		return ms, rowjson.IsWritable(ms)
 	}
 	ms, err := rowjson.ParseTime(l.name, rowjson.View(v.ByteArray()))
 	return ms, err == nil
-}
-
-// The columns of ops, in the order of tableColumns.
-const (
-	opToken = iota
-	opTime
-	opChain
-	opBlock
-	opLog
-	opBytes
-)
-
-// Op is like Record, for an operation.
-func (c *Rows) Op(s *rowjson.Scanner, row int) (*rowjson.Op, bool) {
-	o := &s.Op
-	return o, c.op(s, o, row)
-}
-
-func (c *Rows) op(s *rowjson.Scanner, o *rowjson.Op, row int) bool {
-	*o = rowjson.Op{TokenID: rowjson.View(c.values[opToken][row].ByteArray())}
-	text := c.values[opBytes][row].ByteArray()
-	if len(text) > rowjson.HexDigits(rowjson.MaxOp) || !s.Hexadecimal(text) {
-		return false
-	}
-	o.Op = s.Data[:len(s.Data):len(s.Data)]
-	var numbers [opLog - opChain + 1]int64
-	for i := range numbers {
-		v := c.values[opChain+i][row]
-		if numbers[i] = c.columns[opChain+i].number(v); v.IsNull() || numbers[i] < 0 {
-			return false // the decoder handles 2^63 and more
-		}
-	}
-	if numbers[2] > math.MaxUint32 {
-		return false
-	}
-	o.Chain, o.Block, o.LogIndex = uint64(numbers[0]), uint64(numbers[1]), uint32(numbers[2])
-	at, ok := c.timeOf(opTime, row)
-	o.Time = at
-	return ok && at != rowjson.NoTime && o.Check() == nil
 }

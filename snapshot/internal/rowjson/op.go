@@ -145,7 +145,7 @@ func DecodeOp(line []byte) (Op, error) {
 		return Op{}, errors.New("log_index: missing")
 	case in.Op == nil:
 		return Op{}, errors.New("op: missing")
-	case len(*in.Op) > HexDigits(MaxOp):
+	case len(*in.Op) > opDigits:
 		return Op{}, fmt.Errorf("op: more than %d bytes", MaxOp)
 	}
 	at, err := ParseTime("time", *in.Time)
@@ -160,8 +160,8 @@ func DecodeOp(line []byte) (Op, error) {
 	return o, o.Check()
 }
 
-// HexDigits returns the length of n bytes as hexadecimal text.
-func HexDigits(n int) int { return len("0x") + 2*n }
+// opDigits is the length of MaxOp bytes as hexadecimal text.
+const opDigits = len("0x") + 2*MaxOp
 
 // The members of a row of ops, as bits.
 const (
@@ -200,7 +200,7 @@ func (s *Scanner) ScanOp(line []byte) (*Op, bool) {
 			member, o.LogIndex = memberOpLog, uint32(s.Uint(math.MaxUint32))
 		case "op":
 			member = memberOpBytes
-			if text := s.Text(); len(text) > HexDigits(MaxOp) || !s.Hexadecimal(text) {
+			if text := s.Text(); len(text) > opDigits || !s.Hexadecimal(text) {
 				s.Fail()
 			}
 			o.Op = s.Data[:len(s.Data):len(s.Data)]

@@ -145,7 +145,7 @@ func (s *Scanner) ScanAccount(line []byte) (*Account, bool) {
 		case "ens":
 			member = memberENS
 			if !s.Null() {
-				s.Profile = s.ScanProfile()
+				s.Profile = s.scanProfile()
 				a.ENS = &s.Profile
 			}
 		}
@@ -157,8 +157,8 @@ func (s *Scanner) ScanAccount(line []byte) (*Account, bool) {
 	return a, s.Done() && seen&memberAddress != 0
 }
 
-// ScanProfile reads a profile in the form of site.Profile.Normalize.
-func (s *Scanner) ScanProfile() site.Profile {
+// scanProfile reads a profile in the form of site.Profile.Normalize.
+func (s *Scanner) scanProfile() site.Profile {
 	p := site.Profile{Records: noEntries, Chains: noEntries, Errors: noEntries}
 	seen := 0
 	for s.Begin('{'); s.More('}'); {

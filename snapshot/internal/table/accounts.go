@@ -21,7 +21,7 @@ func Profiles(snapshot afero.Fs) iter.Seq2[rowjson.Account, error] {
 }
 
 func eachProfile(snapshot afero.Fs, yield func(rowjson.Account) bool) (err error) {
-	table, err := openTable(snapshot, selection{table: rowjson.TableAccounts}, false, nil, 1)
+	table, err := openTable(snapshot, selection{table: rowjson.TableAccounts}, false, nil)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func eachProfile(snapshot afero.Fs, yield func(rowjson.Account) bool) (err error
 				return err
 			}
 			rows := Block[rowjson.Account]{File: b.file}
-			parseBlock(&rows, b, nil, false, decoded(rowjson.ParseAccount), same)
+			parseBlock(&rows, b, nil, decoded(rowjson.ParseAccount), same)
 			var stopped error
 			err := rows.Each(func(r Row[rowjson.Account]) error { stopped = accept(r); return stopped },
 				func(e *rowjson.RowError) error {

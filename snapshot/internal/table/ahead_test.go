@@ -92,7 +92,7 @@ func TestWorstRowGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		table, err := openTable(files, selection{table: rowjson.TableLists}, false, make(lines.Recycler[byte]), 8)
+		table, err := openTable(files, selection{table: rowjson.TableLists}, false, make(lines.Recycler[byte]))
 		if err != nil {
 			t.Fatal(err)
 		}

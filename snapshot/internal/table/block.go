@@ -21,8 +21,9 @@ type Block[T any] struct {
 	File    string // name of the table's file
 	Rows    []Row[T]
 	Invalid []*rowjson.RowError
-	lines   []byte // source of Rows
-	sums    []byte // digests of Rows, if wanted
+	lines   []byte       // source of Rows
+	sums    []byte       // digests of Rows, if wanted
+	keys    []rowjson.Op // table ops: sort keys of Rows
 	digest  *Digest
 	take    func() error // result of Reader.Complete
 }

@@ -3,7 +3,6 @@ package table
 import (
 	"context"
 	"crypto/sha256"
-	"fmt"
 	"hash"
 
 	"github.com/spf13/afero"
@@ -70,45 +69,12 @@ func (d *Digest) Sum() (sum site.SHA256) {
 	return sum
 }
 
-// DigestOf reads a whole table and returns its digest. An invalid row returns a *RowError; only ops is checked for
-// repeated rows. If untimed, it ignores the times of records, as for a site with the API spec. The error wraps
-// ErrNoTable if the table is missing.
+// DigestOf reads a whole table and returns its digest. Options and errors are those of Canonical.
 func DigestOf(ctx context.Context, snapshot afero.Fs, t rowjson.Table, untimed bool) (site.SHA256, error) {
 	var d Digest
-	var err error
-	switch t {
-	case rowjson.TableEvents:
-		err = digestTable(ctx, snapshot, t, &d, site.DecodeEvent)
-	case rowjson.TableLists:
-		err = digestTable(ctx, snapshot, t, &d, rowjson.ParseList)
-	case rowjson.TableBadges:
-		err = digestTable(ctx, snapshot, t, &d, rowjson.ParseBadge)
-	case rowjson.TableRecommended:
-		err = digestTable(ctx, snapshot, t, &d, rowjson.ParseRecommended)
-	case rowjson.TableAccounts:
-		err = digestReader[struct{}](snapshot, &d).Accounts(ctx, func(*rowjson.Account) (none struct{}, err error) { return none, nil })
-	case rowjson.TableRecords:
-		r := digestReader[struct{}](snapshot, &d)
-		r.Untimed = untimed
-		err = r.Records(ctx, func(*rowjson.Record) (none struct{}, err error) { return none, nil })
-	case rowjson.TableOps:
-		err = digestReader[struct{}](snapshot, &d).Ops(ctx, func(*rowjson.Op) (none struct{}, err error) { return none, nil })
-	default:
-		err = fmt.Errorf("table %q: use one of %v", t, rowjson.AllTables())
-	}
-	if err != nil {
-		return site.SHA256{}, err
-	}
-	return d.Sum(), nil
-}
-
-func digestTable[T any](ctx context.Context, snapshot afero.Fs, t rowjson.Table, d *Digest, parse func([]byte) (T, error)) error {
-	return digestReader[T](snapshot, d).Table(ctx, t, parse)
-}
-
-// digestReader returns a Reader that only computes the digest.
-func digestReader[T any](snapshot afero.Fs, d *Digest) Reader[T] {
-	return Reader[T]{Snapshot: snapshot, Digest: d, Done: func(b Block[T]) error {
-		return b.Each(func(Row[T]) error { return nil }, func(e *rowjson.RowError) error { return e })
-	}}
+	err := Canonical(ctx, snapshot, t, untimed, func(row []byte) error {
+		d.Add(row)
+		return nil
+	})
+	return d.Sum(), err
 }

@@ -203,14 +203,11 @@ type tableReader struct {
 }
 
 // openTable opens a table. It reads times of records only if timed. Lines are read into memory that the consumer of a
-// block may give back. Several files are unpacked concurrently; a single one uses that many workers.
-func openTable(snapshot afero.Fs, from selection, timed bool, memory lines.Recycler[byte], workers int) (*tableReader, error) {
+// block may give back.
+func openTable(snapshot afero.Fs, from selection, timed bool, memory lines.Recycler[byte]) (*tableReader, error) {
 	parts, err := from.parts(snapshot)
 	if err != nil {
 		return nil, err
-	}
-	if len(parts) == 1 && parts[0].format.Ending == lines.ZstdEnding && workers > 1 {
-		parts[0].format.Unpack = lines.OpenFrames(workers)
 	}
 	r := new(tableReader)
 	for _, p := range parts {

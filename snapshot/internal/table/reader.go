@@ -35,26 +35,17 @@ type Reader[T any] struct {
 	Digest *Digest
 }
 
-// reading converts r for readTable.
-func (r Reader[T]) reading() reading[T] {
-	return reading[T]{Snapshot: r.Snapshot, File: r.File, Workers: r.Workers, Untimed: r.Untimed, Complete: r.Complete, hashed: r.Digest != nil,
-		Done: func(b Block[T]) error {
-			b.digest = r.Digest
-			return r.Done(b)
-		}}
-}
-
 // Table reads a table. Lines passed to parse are valid until Done returns; lines from Parquet only until parse
 // returns.
 func (r Reader[T]) Table(ctx context.Context, t rowjson.Table, parse func(line []byte) (T, error)) error {
-	return readTable(ctx, r.reading(), t, decoded(parse), same)
+	return readTable(ctx, r, t, decoded(parse), same)
 }
 
 // Records reads the table records. convert converts each valid row for Done. It must not modify the record, which is
 // valid until it returns.
 func (r Reader[T]) Records(ctx context.Context, convert func(*rowjson.Record) (T, error)) error {
 	timed := !r.Untimed
-	return readTable(ctx, r.reading(), rowjson.TableRecords, form[rowjson.Record]{
+	return readTable(ctx, r, rowjson.TableRecords, form[rowjson.Record]{
 		scan: func(s *rowjson.Scanner, line []byte) (*rowjson.Record, bool) { return s.ScanRecord(line, timed) },
 		columns: func(s *rowjson.Scanner, rows *parquet.Rows, row int) (*rowjson.Record, bool) {
 			return rows.Record(s, row)
@@ -65,17 +56,13 @@ func (r Reader[T]) Records(ctx context.Context, convert func(*rowjson.Record) (T
 
 // Accounts reads the table accounts, like Records.
 func (r Reader[T]) Accounts(ctx context.Context, convert func(*rowjson.Account) (T, error)) error {
-	return readTable(ctx, r.reading(), rowjson.TableAccounts, form[rowjson.Account]{
-		scan: (*rowjson.Scanner).ScanAccount,
-		columns: func(s *rowjson.Scanner, rows *parquet.Rows, row int) (*rowjson.Account, bool) {
-			return rows.Account(s, row)
-		},
-		decode: rowjson.DecodeAccount,
+	return readTable(ctx, r, rowjson.TableAccounts, form[rowjson.Account]{
+		scan: (*rowjson.Scanner).ScanAccount, columns: noColumns[rowjson.Account], decode: rowjson.DecodeAccount,
 	}, convert)
 }
 
-// A form parses the rows of a table. scan reads the usual form of rows without a JSON decoder. For other rows it
-// returns false, and decode reads them, so that all rows have the same rules and errors.
+// A form parses the rows of a table. columns reads usual rows of Parquet, scan usual lines without a JSON decoder. For
+// other rows both return false, and decode reads their lines, so that all rows have the same rules and errors.
 type form[R any] struct {
 	scan    func(s *rowjson.Scanner, line []byte) (value *R, ok bool)
 	columns func(s *rowjson.Scanner, rows *parquet.Rows, row int) (value *R, ok bool)
@@ -86,53 +73,59 @@ type form[R any] struct {
 func decoded[R any](decode func(line []byte) (R, error)) form[R] {
 	return form[R]{
 		scan:    func(*rowjson.Scanner, []byte) (*R, bool) { return nil, false },
-		columns: func(*rowjson.Scanner, *parquet.Rows, int) (*R, bool) { return nil, false },
+		columns: noColumns[R],
 		decode:  decode,
 	}
+}
+
+// noColumns has all rows of Parquet read as lines. Only the table records is so large that this would matter.
+func noColumns[R any](*rowjson.Scanner, *parquet.Rows, int) (*R, bool) { return nil, false }
+
+// parse parses a line.
+func (f form[R]) parse(s *rowjson.Scanner, line []byte) (*R, error) {
+	if row, ok := f.scan(s, line); ok {
+		return row, nil
+	}
+	row, err := f.decode(line)
+	return &row, err
 }
 
 // same returns the identity conversion.
 func same[R any](value *R) (R, error) { return *value, nil }
 
-// reading is a Reader without methods: methods of a Reader cannot instantiate one of other rows.
-type reading[T any] struct {
-	Snapshot afero.Fs
-	File     string
-	Workers  int
-	Untimed  bool
-	Complete func([]Row[T]) func() error
-	Done     func(Block[T]) error
-	hashed   bool // compute the digest of each row
-}
-
-func readTable[R, T any](ctx context.Context, r reading[T], t rowjson.Table, f form[R], convert func(*R) (T, error)) (err error) {
+func readTable[R, T any](ctx context.Context, r Reader[T], t rowjson.Table, f form[R], convert func(*R) (T, error)) (err error) {
 	r.Workers = cmp.Or(r.Workers, runtime.GOMAXPROCS(0))
 	spare := make(lines.Recycler[byte], lines.Spares(r.Workers))
-	table, err := openTable(r.Snapshot, selection{t, r.File}, !r.Untimed, spare, r.Workers)
+	table, err := openTable(r.Snapshot, selection{t, r.File}, !r.Untimed, spare)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, table.close()) }()
+	hashed := r.Digest != nil
 	parse := func(p *Block[T], b block, s *rowjson.Scanner) {
-		parseBlock(p, b, s, r.hashed, f, convert)
+		p.digest = r.Digest
+		parseBlock(p, b, s, f, convert)
 		if r.Complete != nil {
 			p.take = r.Complete(p.Rows)
 		}
 	}
-	return readBlocks(ctx, sideBySide(table.sources, r.Workers), r.Workers, spare, r.hashed, parse, r.Done)
+	return readBlocks(ctx, sideBySide(table.sources, r.Workers), r.Workers, spare, hashed, parse, r.Done)
 }
 
-func parseBlock[R, T any](p *Block[T], b block, s *rowjson.Scanner, hashed bool, f form[R], convert func(*R) (T, error)) {
+func parseBlock[R, T any](p *Block[T], b block, s *rowjson.Scanner, f form[R], convert func(*R) (T, error)) {
 	take := func(number int, row *R, err error) {
 		var value T
-		if err == nil && hashed {
-			err = p.hash(s, row)
+		if err == nil && p.digest != nil {
+			p.sums, err = s.Sum(p.sums, row)
 		}
 		if err == nil {
 			value, err = convert(row)
-			if err != nil && hashed {
+			if err != nil && p.digest != nil {
 				p.sums = p.sums[:len(p.sums)-sha256.Size]
 			}
+		}
+		if op, ok := any(row).(*rowjson.Op); ok && err == nil {
+			p.keys = append(p.keys, op.Key())
 		}
 		p.add(number, value, err)
 	}
@@ -140,35 +133,22 @@ func parseBlock[R, T any](p *Block[T], b block, s *rowjson.Scanner, hashed bool,
 		parseColumns(b, s, f, take)
 	} else {
 		lines.Block{First: b.first, Lines: b.lines}.Each(func(number int, line []byte) {
-			row, ok := f.scan(s, line)
-			if ok {
-				take(number, row, nil)
-				return
-			}
-			decoded, err := f.decode(line)
-			take(number, &decoded, err)
+			row, err := f.parse(s, line)
+			take(number, row, err)
 		})
 	}
 }
 
-// hash adds the digest of the next row.
-func (p *Block[T]) hash(s *rowjson.Scanner, row any) (err error) {
-	p.sums, err = s.Sum(p.sums, row)
-	return err
-}
-
-// parseColumns parses rows of Parquet. It converts unusual ones to lines of JSON first.
+// parseColumns parses rows of Parquet.
 func parseColumns[R any](b block, s *rowjson.Scanner, f form[R], take func(number int, row *R, err error)) {
 	var line []byte
 	for i := range b.rows.N {
 		row, ok := f.columns(s, b.rows, i)
 		var err error
 		if !ok {
-			var decoded R
 			if line, err = b.rows.AppendLine(line[:0], i); err == nil {
-				decoded, err = f.decode(line)
+				row, err = f.parse(s, line)
 			}
-			row = &decoded
 		}
 		take(b.first+i, row, err)
 	}
@@ -186,6 +166,6 @@ func Lines[T any](ctx context.Context, file *lines.File, parse func(line []byte)
 		}
 	}
 	return readBlocks(ctx, blocks, workers, spare, false, func(p *Block[T], b block, s *rowjson.Scanner) {
-		parseBlock(p, b, s, false, decoded(parse), same)
+		parseBlock(p, b, s, decoded(parse), same)
 	}, done)
 }

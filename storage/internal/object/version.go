@@ -11,17 +11,11 @@ type Version struct {
 	Size int64  // in bytes
 }
 
-// Fill fills the buffers from a stream and returns the number of bytes read, which is smaller if the stream ends
-// early.
-func Fill(stream io.Reader, into ...[]byte) (n int64, err error) {
-	for _, b := range into {
-		read, err := io.ReadFull(stream, b)
-		n += int64(read)
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return n, nil
-		} else if err != nil {
-			return n, err
-		}
+// Fill fills a buffer from a stream and returns the number of bytes read, which is smaller if the stream ends early.
+func Fill(stream io.Reader, into []byte) (int64, error) {
+	n, err := io.ReadFull(stream, into)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
 	}
-	return n, nil
+	return int64(n), err
 }

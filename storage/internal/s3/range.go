@@ -16,20 +16,17 @@ import (
 // ErrRange means that an object ends before the requested offset.
 var ErrRange = errors.New("it ends before")
 
-// FillRange fills the buffers with the bytes of an object from an offset. It returns the number of bytes read, which
-// is smaller if the object ends early, and the version of the object. It returns ErrRange if the object ends before
-// the offset.
-func (s *Bucket) FillRange(ctx context.Context, key site.Key, offset int64, into ...[]byte) (n int64, is object.Version, err error) {
-	var length int64
-	for _, b := range into {
-		length += int64(len(b))
-	}
+// FillRange fills a buffer with the bytes of an object from an offset. It returns the number of bytes read, which is
+// smaller if the object ends early, and the version of the object. It returns ErrRange if the object ends before the
+// offset.
+func (s *Bucket) FillRange(ctx context.Context, key site.Key, offset int64, into []byte) (n int64, is object.Version, err error) {
+	length := int64(len(into))
 	stream, _, is, err := s.openRange(ctx, key, minio.GetObjectOptions{}, offset, length)
 	if err != nil {
 		return 0, is, err
 	}
 	defer stream.Close() // read completely, or failed before
-	n, err = object.Fill(stream, into...)
+	n, err = object.Fill(stream, into)
 	if err == nil && n < min(length, is.Size-offset) {
 		err = io.ErrUnexpectedEOF
 	}
