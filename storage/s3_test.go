@@ -177,19 +177,6 @@ func holdsNoSecret(t *testing.T, text string, secrets ...string) {
 	}
 }
 
-func TestS3CreatesTheBucketOnce(t *testing.T) {
-	onServers(t, func(t *testing.T, server *servers.Server) {
-		b := openS3(t, server, storage.Location{Bucket: "new-bucket", Prefix: "p/"})
-		for _, want := range []bool{true, false} {
-			if created, err := b.Create(t.Context()); created != want || err != nil {
-				t.Errorf("Create: got %v, %v, want %v", created, err, want)
-			}
-		}
-		put(t, b, object("key", "{}"))
-		holds(t, b, object("key", "{}"))
-	})
-}
-
 func TestS3KeepsToItsPrefix(t *testing.T) {
 	onServers(t, func(t *testing.T, server *servers.Server) {
 		bucket := server.Bucket(t)
@@ -520,7 +507,7 @@ func TestOpenS3RefusesWhatCannotWork(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "somebody")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "a-secret-key")
 	for _, endpoint := range []string{
-		"localhost:9000", "ftp://host", "http://", "https://host/path", "https://host?a=b", "https://user:a-secret-key@host", "http://[::1", "://",
+		"localhost:9000", "ftp://host", "http://", "https://host/path", "https://host?a=b", "https://user:a-secret-key@host", "https://user:a-secret-key@host/bucket", "http://[::1", "://",
 	} {
 		_, err := s3.Open(t.Context(), "bucket", "", storage.S3Options{Endpoint: endpoint})
 		if err == nil || !strings.Contains(err.Error(), "endpoint") {
@@ -548,16 +535,5 @@ func TestOpenS3WithoutCredentialsSaysWhatToSet(t *testing.T) {
 	_, err := s3.Open(t.Context(), "bucket", "", storage.S3Options{})
 	if err == nil || !strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") {
 		t.Errorf("error: got %v, want one that says what to set", err)
-	}
-}
-
-func TestEndpointWithPath(t *testing.T) {
-	_, err := s3.Open(t.Context(), "bucket", "", storage.S3Options{Endpoint: "http://host:9000/bucket/"})
-	if want := `the path "bucket"; use http://host:9000, and name the bucket as s3://BUCKET`; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("endpoint with a path: got %v, want %q", err, want)
-	}
-	_, err = s3.Open(t.Context(), "bucket", "", storage.S3Options{Endpoint: "http://user:hidden@host/bucket"})
-	if err == nil || strings.Contains(err.Error(), "hidden") {
-		t.Errorf("endpoint with a user and a path: got %v, want an error without the password", err)
 	}
 }

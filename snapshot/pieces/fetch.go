@@ -31,7 +31,6 @@ type Fetch func(ctx context.Context, key site.Key, most int64) ([]byte, error)
 // A Fetched has the inputs of a site, in a folder.
 type Fetched struct {
 	Index *Index
-	Read  int64 // bytes fetched; the others were in the folder
 	dir   string
 	root  *site.Root
 }
@@ -163,40 +162,32 @@ func (f *Fetched) get(ctx context.Context, fetch Fetch, progress func(n, bytes i
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(fetchers)
-	read := make(chan int64, len(needed))
 	for _, p := range needed {
 		group.Go(func() error {
-			n, err := f.getPiece(ctx, fetch, p)
-			read <- n
-			progress(1, p.Bytes)
-			return err
+			defer progress(1, p.Bytes)
+			return f.getPiece(ctx, fetch, p)
 		})
 	}
-	err = group.Wait()
-	close(read)
-	for n := range read {
-		f.Read += n
-	}
-	return err
+	return group.Wait()
 }
 
 // getPiece fetches a piece unless the folder has it.
-func (f *Fetched) getPiece(ctx context.Context, fetch Fetch, p Piece) (read int64, err error) {
+func (f *Fetched) getPiece(ctx context.Context, fetch Fetch, p Piece) error {
 	if had, err := os.ReadFile(f.path(p)); err == nil && p.check(had) == nil {
-		return 0, nil
+		return nil
 	}
 	body, err := fetch(ctx, p.Key(), p.Bytes)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", f.describe(p), err)
+		return fmt.Errorf("%s: %w", f.describe(p), err)
 	}
 	if err := p.check(body); err != nil {
-		return 0, fmt.Errorf("%s: %s: %w: %w", f.describe(p), p.Key(), ErrAltered, err)
+		return fmt.Errorf("%s: %s: %w: %w", f.describe(p), p.Key(), ErrAltered, err)
 	}
 	temp := f.path(p) + ".tmp"
 	if err := os.WriteFile(temp, body, 0o644); err != nil {
-		return 0, err
+		return err
 	}
-	return p.Bytes, os.Rename(temp, f.path(p))
+	return os.Rename(temp, f.path(p))
 }
 
 // check compares a body with the index.

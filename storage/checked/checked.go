@@ -429,13 +429,6 @@ func (s *Site) getNext(ctx context.Context, key site.Key, admit func(ctx context
 // value.
 func (s *Site) Changed() <-chan struct{} { return s.changed }
 
-// Entry returns what the manifest of Root lists for a key, without reading the object. ok is false if it lists
-// nothing.
-func (s *Site) Entry(ctx context.Context, key site.Key) (size int64, digest site.SHA256, ok bool, err error) {
-	i, ok, err := s.listed(ctx, s.state.Load().live, key)
-	return i.size, i.sha256, ok, err
-}
-
 // Shard returns the entries of a manifest shard of Root, sorted by key. An error that wraps
 // shards.ErrDamaged means that the shard differs from the root: it was altered, or another site is
 // being published.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/storage"
@@ -199,5 +201,6 @@ func newVersion(body []byte, states ...*state) (*version, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &version{root: &root, body: body, digest: digest, opening: newTurn()}, nil
+	reopened := rate.NewLimiter(rate.Every(damagedFor/mostReopened), mostReopened)
+	return &version{root: &root, body: body, digest: digest, opening: newTurn(), reopened: reopened}, nil
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/storage"
@@ -53,15 +55,14 @@ type version struct {
 	opening  turn           // held while the manifest is opened
 	manifest *shards.Reader // nil until it is opened; under opening
 	until    time.Time      // when to open the manifest again because an index is damaged; zero for never; under opening
-	forgiven int            // number of reopenings since reset because of damaged shards; under opening
-	reset    time.Time      // under opening
+	reopened *rate.Limiter  // reopenings because of damaged shards
 }
 
 // damagedFor is how long a damaged index is not read again. Without this limit, every request would read all indexes.
 const damagedFor = 5 * time.Second
 
-// mostForgiven is the maximum number of reopenings within damagedFor because of damaged shards.
-const mostForgiven = 16
+// mostReopened is the maximum number of reopenings within damagedFor because of damaged shards.
+const mostReopened = 16
 
 // Size limits of manifest objects in bytes. An index has 256 digests of 64 digits each. Keys have at most some
 // hundred bytes, and shards are of similar size.
@@ -208,13 +209,7 @@ func (s *Site) readShard(ctx context.Context, v *version, name string) ([]site.E
 func (s *Site) forget(v *version, r *shards.Reader) {
 	v.opening <- struct{}{}
 	defer v.opening.give()
-	if v.manifest != r || !v.until.IsZero() {
-		return
-	}
-	if now := time.Now(); now.Sub(v.reset) > damagedFor {
-		v.forgiven, v.reset = 0, now
-	}
-	if v.forgiven++; v.forgiven <= mostForgiven {
+	if v.manifest == r && v.until.IsZero() && v.reopened.Allow() {
 		v.manifest = nil
 	}
 }

@@ -32,7 +32,6 @@ type partFile struct {
 	mu      sync.Mutex
 	known   *object.Version // nil until the first read
 	touched int64           // chunk of the last object that was read alone
-	ahead   int64           // chunk up to which reads were sequential
 }
 
 func (f *partFile) version() *object.Version {
@@ -42,8 +41,7 @@ func (f *partFile) version() *object.Version {
 }
 
 // chunks reads parts. A first publish reads every object, roughly in the order of the parts; later ones read few. So
-// the first object of a chunk is read alone, the second one reads the whole chunk, and the second chunk in a row
-// prefetches the next.
+// the first object of a chunk is read alone, and the second one reads the whole chunk.
 type chunks struct {
 	site    *Site
 	cached  *lru.Cache[chunkID, []byte]
@@ -108,19 +106,13 @@ func (c *chunks) readAlone(ctx context.Context, f *partFile, offset int64, into 
 
 // get returns a chunk. Concurrent calls share one read.
 func (c *chunks) get(ctx context.Context, f *partFile, n int64) ([]byte, error) {
-	id := chunkID{f.name, n}
-	chunk, ok := c.cached.Get(id)
-	if !ok {
-		var err error
-		chunk, err = await(ctx, c.site, &c.flights, flightOf(f, n), func(ctx context.Context) ([]byte, error) {
-			return c.load(ctx, f, n)
-		})
-		if err != nil {
-			return nil, c.explain(f, err)
-		}
+	if chunk, ok := c.cached.Get(chunkID{f.name, n}); ok {
+		return chunk, nil
 	}
-	c.prefetch(f, n, !ok)
-	return chunk, nil
+	chunk, err := await(ctx, c.site, &c.flights, fmt.Sprint(f.name, " ", n), func(ctx context.Context) ([]byte, error) {
+		return c.load(ctx, f, n)
+	})
+	return chunk, c.explain(f, err)
 }
 
 // load reads a chunk and caches it. The first read of a part sets its version.
@@ -160,33 +152,6 @@ func (c *chunks) load(ctx context.Context, f *partFile, n int64) ([]byte, error)
 	c.cached.Put(chunkID{f.name, n}, chunk, int64(len(chunk)))
 	return chunk, nil
 }
-
-// prefetch starts to read the next chunk if reads up to chunk n were sequential. loaded reports whether chunk n was
-// just read.
-func (c *chunks) prefetch(f *partFile, n int64, loaded bool) {
-	if n == 0 { // the manifest, often the only chunk needed
-		return
-	}
-	f.mu.Lock()
-	inRow := n == f.ahead || loaded && n == f.ahead+1
-	if loaded {
-		f.ahead = max(f.ahead, n)
-	}
-	next := n + 1
-	wanted := inRow && next*chunkBytes < f.known.Size
-	if wanted {
-		f.ahead = next
-	}
-	f.mu.Unlock()
-	if wanted {
-		c.site.running.Go(func() {
-			// A reader of the chunk reads it again after an error, and reports that error.
-			_, _, _ = c.flights.Do(flightOf(f, next), func() (any, error) { return c.load(c.site.lifetime, f, next) })
-		})
-	}
-}
-
-func flightOf(f *partFile, n int64) string { return fmt.Sprint(f.name, " ", n) }
 
 // explain adds the file to an error. A deadline is retryable, as for a single request.
 func (c *chunks) explain(f *partFile, err error) error {

@@ -22,7 +22,7 @@ import (
 // folder, as a Writer does.
 type Folder struct {
 	*afero.BasePathFs
-	files map[string]*os.File // open files; nil for irregular files, which must be opened by path
+	files map[string]*os.File // open files; nil for irregular files, which are opened by path
 }
 
 // openTries is the maximum number of retries of Open after the folder was replaced.
@@ -72,28 +72,12 @@ func open(dir string) (f *Folder, whole bool, err error) {
 			continue
 		}
 		f.files[name] = nil // dangling links too, so that reading fails instead of losing a part
-		if file, err := openRegular(filepath.Join(dir, name)); err == nil {
-			f.files[name] = file
+		if file, err := regular.Open(afero.NewOsFs(), filepath.Join(dir, name)); err == nil {
+			f.files[name] = file.(*os.File)
 		}
 	}
 	is, err := os.Stat(dir)
 	return f, err == nil && os.SameFile(was, is), nil
-}
-
-// openRegular opens a regular file.
-func openRegular(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, regular.Flags, 0)
-	if err != nil {
-		return nil, err
-	}
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = regular.ErrIrregular
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return file, nil
 }
 
 // Names returns the names of the files; nil if they must be found by path.

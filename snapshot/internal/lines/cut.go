@@ -53,7 +53,7 @@ func (f *File) Blocks(memory Recycler[byte]) iter.Seq2[Block, error] {
 	return func(yield func(Block, error) bool) {
 		err := f.cut(memory, func(b Block) bool { return yield(b, nil) })
 		switch closed := f.Closed(); {
-		case errors.Is(err, ErrStopped):
+		case errors.Is(err, errStopped):
 		case err != nil: // Closed would only repeat err
 			yield(Block{}, err)
 		case closed != nil:
@@ -62,8 +62,8 @@ func (f *File) Blocks(memory Recycler[byte]) iter.Seq2[Block, error] {
 	}
 }
 
-// ErrStopped means that the consumer wants no more blocks.
-var ErrStopped = errors.New("stopped")
+// errStopped means that the consumer wants no more blocks.
+var errStopped = errors.New("stopped")
 
 func (f *File) cut(memory Recycler[byte], yield func(Block) bool) error {
 	number := 1
@@ -93,7 +93,7 @@ func (f *File) cut(memory Recycler[byte], yield func(Block) bool) error {
 		first := number
 		number += bytes.Count(buf[:cut], []byte{'\n'})
 		if cut > 0 && !yield(Block{First: first, Lines: buf[:cut]}) {
-			return ErrStopped
+			return errStopped
 		}
 		if atEnd {
 			return nil

@@ -1,12 +1,11 @@
 package table
 
 import (
-	"errors"
+	"context"
 	"iter"
 
 	"github.com/spf13/afero"
 
-	"github.com/followpress/followpress/snapshot/internal/lines"
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
 )
 
@@ -14,43 +13,36 @@ import (
 // with the first error; an invalid row yields a *rowjson.RowError.
 func Profiles(snapshot afero.Fs) iter.Seq2[rowjson.Account, error] {
 	return func(yield func(rowjson.Account, error) bool) {
-		if err := eachProfile(snapshot, func(a rowjson.Account) bool { return yield(a, nil) }); err != nil && !errors.Is(err, lines.ErrStopped) {
-			yield(rowjson.Account{}, err)
-		}
-	}
-}
-
-func eachProfile(snapshot afero.Fs, yield func(rowjson.Account) bool) (err error) {
-	table, err := openTable(snapshot, selection{table: rowjson.TableAccounts}, false, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, table.close()) }()
-	accept := func(r Row[rowjson.Account]) error {
-		if r.Value.ENS != nil && !yield(r.Value) {
-			return lines.ErrStopped
-		}
-		return nil
-	}
-	for _, source := range table.sources {
-		for b, err := range source {
-			if err != nil {
-				return err
+		ctx, stop := context.WithCancel(context.Background())
+		accounts := make(chan rowjson.Account)
+		var failed error // set before accounts is closed
+		send := func(r Row[rowjson.Account]) error {
+			if r.Value.ENS != nil {
+				select {
+				case accounts <- r.Value:
+				case <-ctx.Done():
+				}
 			}
-			rows := Block[rowjson.Account]{File: b.file}
-			parseBlock(&rows, b, nil, decoded(rowjson.ParseAccount), same)
-			var stopped error
-			err := rows.Each(func(r Row[rowjson.Account]) error { stopped = accept(r); return stopped },
-				func(e *rowjson.RowError) error {
-					if stopped != nil {
-						return stopped
-					}
-					return e
-				})
-			if err != nil {
-				return err
+			return nil
+		}
+		go func() {
+			defer close(accounts)
+			failed = Reader[rowjson.Account]{Snapshot: snapshot, Workers: 1, Done: func(b Block[rowjson.Account]) error {
+				return b.Each(send, func(e *rowjson.RowError) error { return e })
+			}}.Table(ctx, rowjson.TableAccounts, rowjson.ParseAccount)
+		}()
+		defer func() {
+			stop()
+			for range accounts { // wait for the reader
+			}
+		}()
+		for a := range accounts {
+			if !yield(a, nil) {
+				return
 			}
 		}
+		if failed != nil {
+			yield(rowjson.Account{}, failed)
+		}
 	}
-	return nil
 }

@@ -72,7 +72,8 @@ func partsOf(snapshot afero.Fs, t rowjson.Table) ([]part, error) {
 			"table %s %w: expected %[1]s.ndjson, %[1]s.ndjson.gz, %[1]s.ndjson.zst or %[1]s.parquet, or parts such as %[1]s-00001.ndjson.zst", t, ErrNoTable)
 	case len(single) > 1, len(single) == 1 && len(numbered) > 0:
 		slices.SortFunc(single, func(a, b part) int { return cmp.Compare(len(a.name), len(b.name)) })
-		return nil, fmt.Errorf("table %s exists twice; keep one of %s", t, listed(append(single, numbered...)))
+		twice := append(single, numbered...)
+		return nil, fmt.Errorf("table %s exists twice; keep one of %s, %s", t, twice[0].name, twice[1].name)
 	case len(single) == 1:
 		return single, nil
 	}
@@ -111,19 +112,6 @@ func (s selection) parts(snapshot afero.Fs) ([]part, error) {
 		return nil, fmt.Errorf("%s is not a file of the table %s", s.file, s.table)
 	}
 	return []part{p}, nil
-}
-
-// listed joins the names of parts for errors.
-func listed(parts []part) string {
-	const most = 4
-	var names []string
-	for _, p := range parts[:min(len(parts), most)] {
-		names = append(names, p.name)
-	}
-	if len(parts) > most {
-		names = append(names, "…")
-	}
-	return strings.Join(names, ", ")
 }
 
 // checkNumbers returns an error unless the numbers of sorted parts are consecutive from 0 or 1, so that a lost part

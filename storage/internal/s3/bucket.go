@@ -30,7 +30,6 @@ import (
 type Options struct {
 	Endpoint    string            // URL; "" means Amazon S3
 	Region      string            // "" means AWS_REGION, AWS_DEFAULT_REGION, the region in the endpoint's name, or us-east-1
-	Connections int               // maximum number of idle connections; 0 means 64
 	WriteBuffer int               // bytes per connection; 0 means 32 KiB, which holds most objects with their headers
 	Log         *slog.Logger      // logs every request at level debug; nil means none
 	Transport   http.RoundTripper // nil means a new transport
@@ -50,8 +49,8 @@ type Bucket struct {
 	matchForm   atomic.Int32 // a matchForm
 }
 
-// defaultConnections suits a latency of some ten milliseconds.
-const defaultConnections = 64
+// idleConnections suits a latency of some ten milliseconds.
+const idleConnections = 64
 
 // Open returns a bucket, or the part of it below a prefix that ends in a slash. It sends no request to the server.
 // Credentials come from the environment (AWS_ACCESS_KEY_ID and so on), the shared credentials file, or the machine's
@@ -68,8 +67,7 @@ func Open(ctx context.Context, bucket, prefix string, o Options) (*Bucket, error
 		if err != nil {
 			return nil, fmt.Errorf("make a transport: %w", err)
 		}
-		connections := cmp.Or(o.Connections, defaultConnections)
-		t.MaxIdleConnsPerHost, t.MaxIdleConns = connections, connections
+		t.MaxIdleConnsPerHost, t.MaxIdleConns = idleConnections, idleConnections
 		t.ResponseHeaderTimeout = 0 // the caller's context limits a request
 		t.WriteBufferSize = cmp.Or(o.WriteBuffer, 32<<10)
 		transport = fence(t)
