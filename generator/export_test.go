@@ -49,13 +49,13 @@ type Graph struct{ *render.Graph }
 
 // Load reads a snapshot into a graph.
 func Load(ctx context.Context, from afero.Fs, workers int) (Graph, error) {
-	g, err := load.Graph(ctx, load.Options{Snapshot: from, Workers: workers, Limits: site.Config{MaxProfileText: 64 << 10}.ProfileLimits(), Report: summary.New(""), Progress: noProgress{}})
+	g, err := load.Graph(ctx, load.Options{Snapshot: from, Workers: workers, Config: site.Config{MaxProfileText: 64 << 10}, Report: summary.New(""), Progress: noProgress{}})
 	return Graph{g}, err
 }
 
 // LoadEFP reads a snapshot into a graph for the API efp.
 func LoadEFP(ctx context.Context, from afero.Fs, workers int) (Graph, error) {
-	g, err := load.Graph(ctx, load.Options{Snapshot: from, Workers: workers, Limits: site.Config{MaxProfileText: 64 << 10}.ProfileLimits(), EFP: true, Report: summary.New(""), Progress: noProgress{}})
+	g, err := load.Graph(ctx, load.Options{Snapshot: from, Workers: workers, Config: site.Config{MaxProfileText: 64 << 10, API: site.APIEFP}, Report: summary.New(""), Progress: noProgress{}})
 	return Graph{g}, err
 }
 

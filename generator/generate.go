@@ -30,10 +30,7 @@ type Options struct {
 	Workers     int       // goroutines that parse and render; 0 means one per core; the site does not depend on it
 	SkipInvalid bool      // report invalid rows and continue; otherwise the first one stops the run
 	Refreshed   Refreshed // refreshed data to merge where it is newer than the snapshot; nil means none
-	// RefreshedLeft returns, after Refreshed was read, how many unsigned objects it omitted, for
-	// the report; nil means none.
-	RefreshedLeft func() int
-	BadgesAsOf    time.Time // time of the snapshot's badges; only newer refreshed badges replace them; zero means as_of
+	BadgesAsOf  time.Time // time of the snapshot's badges; only newer refreshed badges replace them; zero means as_of
 	// Ranks are the ranks that details show until they are due again, if the configuration has
 	// RanksEvery. nil means the ranks of the snapshot.
 	Ranks *ranks.Held
@@ -48,11 +45,15 @@ type Options struct {
 }
 
 // Refreshed reads the data that refreshes have fetched from upstreams and stored.
-type Refreshed interface {
-	// Each calls found with each object, in the order of keys and never concurrently. Keys are
-	// without site.RefreshPrefix. Each stops at the first error of found and returns it.
-	Each(ctx context.Context, found func(key site.Key, body []byte) error) error
-}
+type Refreshed = load.Refreshed
+
+// Progress reports how far a run has come.
+type Progress = load.Progress
+
+type noProgress struct{}
+
+func (noProgress) Stage(string, int64)   {}
+func (noProgress) AddBytes(int64, int64) {}
 
 // ErrBusy means that another run writes to the same output.
 var ErrBusy = staging.ErrBusy
@@ -252,9 +253,8 @@ func (r *run) prepare(ctx context.Context) error {
 		defer bundling.Wait()
 	}
 	g, err := load.Graph(ctx, load.Options{
-		Snapshot: r.snapshot, Workers: r.Workers, SkipInvalid: r.SkipInvalid, Limits: r.Config.ProfileLimits(), Inputs: r.inputs,
-		Refreshed: r.Refreshed, RefreshedLeft: r.RefreshedLeft, BadgesAsOf: r.BadgesAsOf, EFP: r.Config.EFP(), Data: r.Config.Data, Window: r.Config.HistoryWindow,
-		Report: r.report, Progress: r.Progress,
+		Snapshot: r.snapshot, Config: r.Config, Workers: r.Workers, SkipInvalid: r.SkipInvalid, Inputs: r.inputs,
+		Refreshed: r.Refreshed, BadgesAsOf: r.BadgesAsOf, Report: r.report, Progress: r.Progress,
 	})
 	if err != nil {
 		return err

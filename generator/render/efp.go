@@ -19,7 +19,7 @@ type efpRenderer struct {
 	lastUpdated string        // time of the snapshot
 	boards      rankedBoards
 	newest      []uint32 // accounts shown by discover
-	texts       []text   // objects that do not depend on the snapshot
+	texts       texts    // objects that do not depend on the snapshot
 
 	addressBuckets, nameBuckets, listBuckets partition
 }

@@ -19,12 +19,8 @@ func (e *efpRenderer) kinds() []UnitKind {
 		{len(site.RankedSorts()) * e.boards.orderShards(), nil, e.renderRankedOrder},
 		{shardCount(len(e.Recommended)), nil, e.renderRecommendedShard},
 		{1, nil, e.renderSummaries},
-		{len(e.texts), nil, e.renderText},
+		e.texts.kind(),
 	}
-}
-
-func (e *efpRenderer) renderText(unit int, _ *Scratch, emit Emitter) {
-	emitText(emit, e.texts[unit].body, e.texts[unit].key)
 }
 
 // weight returns the number of records in the objects of an account.

@@ -16,50 +16,37 @@ import (
 type exploreRenderer struct {
 	graph *Graph
 	ranks *Ranks
-	texts []text // objects that do not depend on the snapshot
+	texts texts // objects that do not depend on the snapshot
 }
 
-// kind returns the units: the network, the most followed with the start, and each text.
-func (e *exploreRenderer) kind() UnitKind { return UnitKind{2 + len(e.texts), nil, e.render} }
+func (e *exploreRenderer) kinds() []UnitKind {
+	return []UnitKind{{1, nil, e.renderNetwork}, {1, nil, e.renderTop}, e.texts.kind()}
+}
 
-func (e *exploreRenderer) render(unit int, _ *Scratch, emit Emitter) {
-	switch unit {
-	case 0:
-		emit(objectBytes, func(b []byte) []byte { return e.network().Append(b) }, site.NetworkKey)
-	case 1:
-		top := e.top()
-		emit(objectBytes+2*userBytes*e.leaders(), top.Append, site.TopKey)
-		emit(objectBytes+startBytes, top.start().Append, StartKey)
-	default:
-		t := e.texts[unit-2]
-		emitText(emit, t.body, t.key)
+func (e *exploreRenderer) renderNetwork(_ int, _ *Scratch, emit Emitter) {
+	emit(objectBytes, func(b []byte) []byte { return e.network().Append(b) }, site.NetworkKey)
+}
+
+func (e *exploreRenderer) renderTop(_ int, _ *Scratch, emit Emitter) {
+	first := e.ranks.First[rules.Followers]
+	first = first[:min(TopAccounts, len(first))]
+	accounts := make([]Account, len(first))
+	for i, account := range first {
+		accounts[i] = e.graph.shown(e.ranks, nil, account)
 	}
+	top, start := Top(accounts, e.ranks.Followed)
+	emitText(emit, top, site.TopKey)
+	emitText(emit, start, StartKey)
 }
 
 func (e *exploreRenderer) find(key site.Key) foundUnit {
 	switch key {
 	case site.NetworkKey:
-		return foundUnit{e.render, 0}
+		return foundUnit{e.renderNetwork, 0}
 	case site.TopKey, StartKey:
-		return foundUnit{e.render, 1}
+		return foundUnit{e.renderTop, 0}
 	}
-	i := slices.IndexFunc(e.texts, func(t text) bool { return t.key == key })
-	if i < 0 {
-		return foundUnit{}
-	}
-	return foundUnit{e.render, 2 + i}
-}
-
-// leaders returns the number of accounts in site.Top.
-func (e *exploreRenderer) leaders() int { return min(TopAccounts, len(e.ranks.First[rules.Followers])) }
-
-func (e *exploreRenderer) top() topObject {
-	t := topObject{Total: e.ranks.Followed}
-	for _, account := range e.ranks.First[rules.Followers][:e.leaders()] {
-		a := e.graph.shown(e.ranks, nil, account)
-		t.Accounts = append(t.Accounts, a.topAccount())
-	}
-	return t
+	return e.texts.find(key)
 }
 
 func (e *exploreRenderer) network() Network {

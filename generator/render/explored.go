@@ -13,8 +13,8 @@ import (
 
 // Limits of the objects that only the explorer reads.
 const (
-	TopAccounts    = 2_000 // maximum accounts of a topObject
-	topAvatarBytes = 200   // maximum length of an avatar in a topObject
+	TopAccounts    = 2_000 // maximum accounts of the object TopKey
+	topAvatarBytes = 200   // maximum length of an avatar in them
 	startAccounts  = 50    // maximum accounts of the start
 	startBytes     = 8_000 // maximum bytes of their rows, so that the start loads fast over any network
 	NetworkTags    = 50    // maximum tags of a Network
@@ -22,46 +22,6 @@ const (
 
 // StartKey is the key of the explorer's first view.
 var StartKey = site.ExplorerKey("start")
-
-// A topObject is the object TopKey: the first accounts of the leaderboard of followers.
-type topObject struct {
-	Total    int          // accounts with a follower
-	Accounts []topAccount // at most TopAccounts, in the order of the leaderboard
-}
-
-// A topAccount is an account of a topObject.
-type topAccount struct {
-	Address   site.Address
-	Name      []byte // JSON string, "" for none
-	Followers uint32
-	List      string // primary list, "" for none
-	Avatar    []byte // JSON string, "" for none or if longer than topAvatarBytes
-}
-
-// Append appends the object as JSON to b.
-func (t topObject) Append(b []byte) []byte {
-	b = fmt.Appendf(b, `{"total":%d,"accounts":[`, t.Total)
-	for _, a := range t.Accounts {
-		b = append(a.append(b), ',')
-	}
-	return append(withoutComma(b), "]}"...)
-}
-
-func (a *topAccount) append(b []byte) []byte {
-	return fmt.Appendf(b, `["%s",%s,%d,"%s",%s]`, a.Address, a.Name, a.Followers, a.List, a.Avatar)
-}
-
-// start returns the object StartKey: the first accounts only, within its limits.
-func (t topObject) start() topObject {
-	size := 0
-	for i := range t.Accounts[:min(len(t.Accounts), startAccounts)] {
-		size += len(t.Accounts[i].append(nil)) + len(",")
-		if size > startBytes {
-			return topObject{t.Total, t.Accounts[:i]}
-		}
-	}
-	return topObject{t.Total, t.Accounts[:min(len(t.Accounts), startAccounts)]}
-}
 
 // A Network is the object NetworkKey: the sizes of a graph, and the distributions of accounts and
 // records.
@@ -118,31 +78,34 @@ func appendLabelled(b []byte, all []LabelledCount) []byte {
 	return withoutComma(b)
 }
 
-// topAccount returns the account for the explorer's object TopKey.
-func (a *Account) topAccount() topAccount {
-	p := a.Profile.orEmpty()
-	name := textEnd(p.ENS, nameStart)
-	row := topAccount{
-		Address: a.Address, Name: p.ENS[nameStart:name], Followers: a.Counts[rules.Followers], List: a.Primary,
-		Avatar: p.ENS[name+avatarMember : p.SearchLen],
+// appendTop appends the row of an account in the explorer's objects TopKey and StartKey: its address,
+// name, followers, primary list, and its avatar unless that is long.
+func (a *Account) appendTop(b []byte) []byte {
+	name, avatar, _ := a.texts()
+	if tooLong(avatar) {
+		avatar = []byte(emptyText)
 	}
-	if tooLong(row.Avatar) {
-		row.Avatar = []byte(emptyText)
-	}
-	return row
+	return fmt.Appendf(b, `["%s",%s,%d,"%s",%s]`, a.Address, name, a.Counts[rules.Followers], a.Primary, avatar)
 }
 
-// Top renders the explorer's objects TopKey and StartKey. accounts are the first ones by followers,
-// total counts all with a follower.
+// Top renders the explorer's objects TopKey and StartKey: the first accounts of the leaderboard of
+// followers. total counts all accounts with a follower.
 func Top(accounts []Account, total int) (top, start []byte) {
-	t := topObject{Total: total}
+	var rows [][]byte
+	size, first := 0, 0
 	for i := range accounts[:min(len(accounts), TopAccounts)] {
-		t.Accounts = append(t.Accounts, accounts[i].topAccount())
+		rows = append(rows, accounts[i].appendTop(nil))
+		if size += len(rows[i]) + len(","); i < startAccounts && size <= startBytes {
+			first++
+		}
 	}
-	return t.Append(nil), t.start().Append(nil)
+	object := func(rows [][]byte) []byte {
+		return append(appendJoined(fmt.Appendf(nil, `{"total":%d,"accounts":[`, total), rows), "]}"...)
+	}
+	return object(rows), object(rows[:first])
 }
 
-// tooLong reports whether the text of a JSON string is longer than site.TopAvatarBytes.
+// tooLong reports whether the text of a JSON string is longer than topAvatarBytes.
 func tooLong(encoded []byte) bool {
 	n := len(encoded) - len(emptyText)
 	if n <= topAvatarBytes || !bytes.ContainsRune(encoded, '\\') {

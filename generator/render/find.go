@@ -30,9 +30,7 @@ func (s *Site) find(route *site.Route, key site.Key) (foundUnit, selection) {
 	only.object = site.ListObject(segments[len(segments)-1])
 	switch route.ID {
 	case routes.Error:
-		all := s.Config.Problems()
-		unit := slices.IndexFunc(all, func(p *site.Problem) bool { return p.Key() == key })
-		return among(len(all), unit, s.renderProblem), only
+		return s.problems.find(key), only
 	case routes.Index, routes.Explorer, routes.ExplorerWorker, routes.ExplorerScript, routes.ExplorerStyle,
 		routes.Top, routes.Start, routes.Network:
 		return s.explore.find(key), only
@@ -135,8 +133,7 @@ func (e *efpRenderer) find(route *site.Route, key site.Key, segments []string, o
 	case routes.Ranked, routes.RankedCount, routes.Stats, routes.Discover, routes.DiscoverShard:
 		return foundUnit{e.renderSummaries, 0}
 	case routes.OpenAPI, routes.Script, routes.ScriptTypes:
-		unit := slices.IndexFunc(e.texts, func(t text) bool { return t.key == key })
-		return among(len(e.texts), unit, e.renderText)
+		return e.texts.find(key)
 	case routes.FollowersShard, routes.FollowersHead:
 		return e.findUser(segments[2])
 	case routes.SearchShard, routes.ListHead:

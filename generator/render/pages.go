@@ -45,7 +45,7 @@ type pageRenderer struct {
 	explorer string   // prefix of an account's path in the explorer
 	accounts []uint32 // accounts with a page, in numeric order
 	sitemaps partition
-	texts    []text // objects that do not depend on the snapshot
+	texts    texts // objects that do not depend on the snapshot
 
 	title      string
 	head, foot string // common to all pages
@@ -68,7 +68,7 @@ func newPageRenderer(ctx context.Context, e *efpRenderer, workers int) (*pageRen
 	if err != nil {
 		return nil, err
 	}
-	p.texts = []text{
+	p.texts = texts{
 		{page.StyleKey, pageStyle(e.config)}, {page.RobotsKey, robots(e.config)}, {page.EmbedKey, embed},
 	}
 	home := e.config.Home
@@ -138,7 +138,7 @@ func (p *pageRenderer) kinds() []UnitKind {
 		{len(p.sitemaps.names), nil, p.renderSitemap}, // some are empty
 		{1, nil, p.renderSitemaps},
 		{1, nil, p.renderTop},
-		{len(p.texts), nil, func(unit int, _ *Scratch, emit Emitter) { emitText(emit, p.texts[unit].body, p.texts[unit].key) }},
+		p.texts.kind(),
 	}
 }
 
@@ -167,12 +167,7 @@ func (p *pageRenderer) find(route *site.Route, key site.Key) foundUnit {
 		before, _, _ := strings.Cut(string(page.SitemapPartKey("*")), "*")
 		return p.sitemaps.find(strings.TrimSuffix(string(key)[len(before):], ".xml"), p.renderSitemap)
 	case routes.PageStyle, routes.Robots, routes.Embed:
-		for _, t := range p.texts {
-			if t.key == key {
-				return foundUnit{func(_ int, _ *Scratch, emit Emitter) { emitText(emit, t.body, t.key) }, 0}
-			}
-		}
-		return foundUnit{}
+		return p.texts.find(key)
 	}
 	own := page.Of(key)
 	account, ok := p.accountOfUser(own)

@@ -17,6 +17,8 @@ type Site struct {
 	Config site.Config
 	views  viewRenderer
 
+	problems texts
+
 	efp     *efpRenderer     // nil unless the API is efp
 	explore *exploreRenderer // nil without the explorer
 	history *historyRenderer // nil if the site has no operations
@@ -33,8 +35,7 @@ type Site struct {
 
 // NewSite prepares to render the site of a graph. config must have its defaults set.
 func NewSite(ctx context.Context, g *Graph, r *Ranks, config site.Config, workers int) (*Site, error) {
-	s := &Site{Graph: g, ranks: r, Config: config, views: viewRenderer{config, encodeEvents(g.Events)}}
-	problems := UnitKind{len(config.Problems()), nil, s.renderProblem}
+	s := &Site{Graph: g, ranks: r, Config: config, views: viewRenderer{config, encodeEvents(g.Events)}, problems: problemTexts(config)}
 	boards := UnitKind{len(config.Boards()) * config.LeaderboardMax, nil, s.renderBoard}
 	if config.EFP() {
 		e, err := newEFPRenderer(ctx, g, r, config, workers)
@@ -42,7 +43,7 @@ func NewSite(ctx context.Context, g *Graph, r *Ranks, config site.Config, worker
 			return nil, err
 		}
 		s.efp, s.BucketDigits, s.TokenDigits = e, e.addressBuckets.digits, e.listBuckets.digits
-		s.Kinds = append(append([]UnitKind{problems}, e.kinds()...), boards)
+		s.Kinds = append(append([]UnitKind{s.problems.kind()}, e.kinds()...), boards)
 		if config.HistoryWindow > 0 {
 			s.history = newHistoryRenderer(e)
 			s.Kinds = append(s.Kinds, s.history.kinds()...)
@@ -67,7 +68,7 @@ func NewSite(ctx context.Context, g *Graph, r *Ranks, config site.Config, worker
 		return nil, err
 	}
 	s.Kinds = []UnitKind{
-		problems,
+		s.problems.kind(),
 		{len(g.Tokens), func(list int) int { return g.Length(uint32(list)) }, s.renderList},
 		{len(s.listlessNames), nil, s.renderEmptySearch},
 		{len(s.addresses.names), nil, s.renderBucket},
@@ -108,7 +109,7 @@ func (s *Site) renderRanks(_ int, _ *Scratch, emit Emitter) {
 func (s *Site) addExplorer() {
 	if s.Config.Explorer {
 		s.explore = &exploreRenderer{graph: s.Graph, ranks: s.ranks, texts: explorerTexts(s.Config)}
-		s.Kinds = slices.Insert(s.Kinds, 0, s.explore.kind())
+		s.Kinds = append(s.explore.kinds(), s.Kinds...)
 	}
 }
 
@@ -148,11 +149,6 @@ func (s *Site) tokenOf(user string) string {
 		return s.Graph.Tokens[s.Graph.Primary[account]]
 	}
 	return ""
-}
-
-func (s *Site) renderProblem(unit int, _ *Scratch, emit Emitter) {
-	p := s.Config.Problems()[unit]
-	emitText(emit, p.Body(), p.Key())
 }
 
 // view returns the view of a list, without followers.

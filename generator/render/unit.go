@@ -29,7 +29,7 @@ type Emit func(key site.Key, body []byte)
 // may use it.
 type Renderer struct {
 	views       viewRenderer
-	texts       []text // objects that depend on the configuration only
+	texts       texts  // objects that depend on the configuration only
 	lastUpdated string // time of the snapshot
 	scratch     Scratch
 	body        []byte
@@ -41,13 +41,10 @@ type Renderer struct {
 // New returns a Renderer for a configuration with its defaults set, the time of the snapshot (RFC
 // 3339), and its events in order.
 func New(config site.Config, asOf string, events []site.Event) (r *Renderer, err error) {
-	r = &Renderer{views: viewRenderer{config: config, events: encodeEvents(events)}}
+	r = &Renderer{views: viewRenderer{config: config, events: encodeEvents(events)}, texts: problemTexts(config)}
 	r.emitter = r.put
 	if r.lastUpdated, err = timeOfSnapshot(asOf); err != nil {
 		return nil, err
-	}
-	for _, p := range config.Problems() {
-		r.texts = append(r.texts, text{p.Key(), p.Body()})
 	}
 	if config.Explorer {
 		r.texts = append(r.texts, explorerTexts(config)...)

@@ -152,7 +152,7 @@ var mayImport = map[string][]string{
 	"cmd/internal/audit":          {"internal/secret", "site/note", "snapshot", "source/audit", "source/chain/provider", "storage", "storage/checked", "storage/parts", "cmd/internal/command", "cmd/internal/snapshot"},
 	"cmd/internal/command":        {"internal/plain", "internal/release", "site", "site/note", "storage", "storage/parts"},
 	"cmd/internal/edge":           {"site", "storage", "edge", "cmd/internal/command"},
-	"cmd/internal/generate":       {"internal/release", "site", "site/note", "site/ranks", "generator", "generator/summary", "snapshot", "storage", "storage/checked", "storage/parts", "storage/refreshed", "cmd/internal/command"},
+	"cmd/internal/generate":       {"internal/release", "site", "site/note", "site/ranks", "generator", "generator/summary", "snapshot", "storage", "storage/checked", "storage/refreshed", "cmd/internal/command"},
 	"cmd/internal/key":            {"site/note"},
 	"cmd/internal/live":           {"internal/retry", "templates", "templates/openapi", "live", "publisher", "server", "site", "site/note", "site/rules", "snapshot", "source", "source/chain", "source/chain/provider", "source/follow", "storage", "cmd/internal/command", "cmd/internal/generate", "cmd/internal/publish", "cmd/internal/serve", "cmd/internal/snapshot"},
 	"cmd/internal/preview":        {"site", "site/data", "site/note", "site/page", "site/routes", "site/scan", "generator", "server", "storage", "templates", "templates/openapi", "client/examples", "fixtures", "cmd/internal/command", "cmd/internal/generate", "cmd/internal/serve"},

@@ -84,7 +84,7 @@ type Branding struct {
 // Ranking are the flags for how often the ranks in details change.
 type Ranking struct {
 	RanksEvery time.Duration `placeholder:"DURATION" help:"How often details get new ranks, in snapshot time, such as 24h. In between, only accounts whose counts changed do, so a round changes few objects; leaderboards stay current. By default always."`
-	RanksFrom  *string       `placeholder:"LOCATION" help:"With --ranks-every: previous site with the ranks: s3://BUCKET[/PREFIX], a folder, a .tar file, or a copy of its _ranks. publish and live default to their destination. none recomputes all ranks."`
+	RanksFrom  *string       `placeholder:"LOCATION" help:"With --ranks-every: previous site with the ranks: s3://BUCKET[/PREFIX], a folder or a .tar file. publish and live default to their destination. none recomputes all ranks."`
 }
 
 // noRanks is the value of --ranks-from that recomputes all ranks.
@@ -119,17 +119,17 @@ func (r *Ranking) Held(ctx context.Context, usual string, server storage.S3Optio
 	if r.RanksEvery == 0 || from == "" || from == noRanks {
 		return nil, nil
 	}
-	var check func(context.Context, storage.Site) (storage.Site, error)
-	if !keys.None() {
-		check = func(ctx context.Context, s storage.Site) (storage.Site, error) {
-			return checked.Open(ctx, s, keys, checked.Options{})
+	check := func(ctx context.Context, s storage.Site) (storage.Site, error) {
+		if keys.None() {
+			return s, nil
 		}
+		return checked.Open(ctx, s, keys, checked.Options{})
 	}
 	body, err := readRanks(ctx, from, server, check)
 	if r.RanksFrom == nil && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, storage.ErrNoBucket)) {
 		return nil, nil // the run creates it, or reports the error
 	}
-	if err != nil && check != nil && !storage.Temporary(err) {
+	if err != nil && !keys.None() && !storage.Temporary(err) {
 		return nil, fmt.Errorf("%s: no key of this run signed the site with these ranks: %w; recompute ranks with --ranks-from=none", flag, err)
 	}
 	if err != nil {
@@ -214,8 +214,7 @@ func (r *Content) Options(ctx context.Context, ranksFrom string, server storage.
 	}
 	o.Refreshed = refreshed
 	if !keys.None() || !refreshers.None() {
-		signed := &signedRefreshes{from: refreshed, keys: refreshers}
-		o.Refreshed, o.RefreshedLeft = signed, func() int { return signed.left }
+		o.Refreshed = signedRefreshes{refreshed, refreshers}
 	}
 	return o, nil
 }
@@ -225,21 +224,18 @@ func (r *Content) Refreshers() (note.Keys, error) {
 	return command.PublicKeys("refreshed-key", r.RefreshedKey)
 }
 
-// signedRefreshes yields only refreshes signed by one of the keys.
+// signedRefreshes yields refreshes signed by one of the keys, and others without a body.
 type signedRefreshes struct {
 	from generator.Refreshed
 	keys note.Keys
-	left int // unsigned objects that the last Each skipped
 }
 
 // Each implements generator.Refreshed.
-func (s *signedRefreshes) Each(ctx context.Context, found func(key site.Key, body []byte) error) error {
-	s.left = 0
+func (s signedRefreshes) Each(ctx context.Context, found func(key site.Key, body []byte) error) error {
 	return s.from.Each(ctx, func(key site.Key, body []byte) error {
 		entry, err := s.keys.OpenEntry(site.RefreshPrefix+key, body, time.Now())
 		if err != nil {
-			s.left++
-			return nil //nolint:nilerr // others may write there, and must not be able to stop every run
+			entry = nil // others may write there, and must not be able to stop every run
 		}
 		return found(key, entry)
 	})

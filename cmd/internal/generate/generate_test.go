@@ -430,11 +430,11 @@ func made(t *testing.T, snapshot, out string, args ...string) string {
 	return report.Ranks.AsOf
 }
 
-// TestRanksFrom: the ranks are those of a folder, a tar file, or a copy of the object, until they are due.
+// TestRanksFrom: the ranks are those of a folder or a tar file, until they are due.
 func TestRanksFrom(t *testing.T) {
 	const first, hours, day = "2026-01-01T00:00:00Z", "2026-01-01T23:00:00Z", "2026-01-02T00:00:00Z"
 	folder := filepath.Join(t.TempDir(), "site")
-	tar, copied := folder+".tar", folder+"-ranks"
+	tar := folder + ".tar"
 	for _, out := range []string{folder, tar} {
 		if asOf := made(t, later(t, first), out); asOf != first {
 			t.Errorf("without --ranks-from: got ranks of %s", asOf)
@@ -444,10 +444,7 @@ func TestRanksFrom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(copied, ranks, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for _, from := range []string{folder, "file://" + folder, tar, copied} {
+	for _, from := range []string{folder, "file://" + folder, tar} {
 		out := filepath.Join(t.TempDir(), "site")
 		if asOf := made(t, later(t, hours), out, "--ranks-from", from); asOf != first {
 			t.Errorf("--ranks-from=%s: got ranks of %s, want %s", from, asOf, first)
@@ -466,22 +463,18 @@ func TestRanksFrom(t *testing.T) {
 
 // TestRanksFromFails: a place that is not there, or has something else, is an error before any output.
 func TestRanksFromFails(t *testing.T) {
-	other := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(other, []byte("ranks"), 0o644); err != nil {
+	other, huge := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(other, "_ranks"), []byte("ranks"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	huge := filepath.Join(t.TempDir(), "huge")
-	if err := os.WriteFile(huge, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(huge, 2<<30); err != nil {
+	if err := errors.Join(os.WriteFile(filepath.Join(huge, "_ranks"), nil, 0o644), os.Truncate(filepath.Join(huge, "_ranks"), 2<<30)); err != nil {
 		t.Fatal(err)
 	}
 	for from, want := range map[string]string{
 		filepath.Join(t.TempDir(), "gone"): "no such file",
 		other:                              "_ranks: it is cut off, or something else: malformed object; repair it, or delete it there",
 		huge:                               "2147483648 bytes, more than any site has",
-		"/dev/zero":                        "neither a folder nor a regular file",
+		"/dev/zero":                        "--ranks-from: read /dev/zero: ",
 	} {
 		out := filepath.Join(t.TempDir(), "site")
 		status, _, stderr := generate("--snapshot", demo(t), "--out", out, "--ranks-every=24h", "--ranks-from", from)

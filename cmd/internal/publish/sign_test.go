@@ -446,7 +446,7 @@ func TestInputsOfASignedSite(t *testing.T) {
 		},
 		"pieces of `--inputs`, shards of the manifest": {each("_manifest/"), each("_snapshot/")},
 		"the state, and its copy (`--state-copy`)":     nil, // no publish reads them: TestDamagedCopies of live
-		"`--site`, `--ranks-from FILE`":                nil, // nothing checks them
+		"`--site`, `--ranks-from` of `generate`":       nil, // nothing checks them
 	}
 	table, err := os.ReadFile("../../../docs/proof.md")
 	if err != nil {

@@ -28,7 +28,7 @@ func (l *loader) readBadges(ctx context.Context) error {
 		}
 		account, ok := g.Numbers.Find(r.Value.Owner)
 		switch {
-		case l.EFP: // shows badges of any address
+		case l.Config.EFP(): // shows badges of any address
 			account = g.Account(r.Value.Owner)
 		case !ok || !hasList[account]:
 			l.Report.CountWithoutEffect(snapshot.TableBadges, summary.ListlessOwner)

@@ -24,7 +24,8 @@ func Graph(ctx context.Context, o Options) (*render.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Report.AsOf, r.Report.LongTexts.Most, r.Report.LongTexts.MostProfile = asOf, r.Limits.Text, r.Limits.Whole
+	limits := r.Config.ProfileLimits()
+	r.Report.AsOf, r.Report.LongTexts.Most, r.Report.LongTexts.MostProfile = asOf, limits.Text, limits.Whole
 	if err := r.readInputs(); err != nil {
 		return nil, err
 	}
@@ -37,7 +38,7 @@ func Graph(ctx context.Context, o Options) (*render.Graph, error) {
 	l := &loader{reader: r, graph: render.NewGraph(asOf), eventOf: map[string]uint32{}}
 	read := []func(context.Context) error{l.readEvents, l.readLists, l.readAccounts, l.readRecords, l.readBadges}
 	var listOps *uint64
-	if r.EFP {
+	if r.Config.EFP() {
 		if listOps, err = snapshot.ReadListOps(r.Snapshot); err != nil {
 			return nil, err
 		}
@@ -113,7 +114,7 @@ func (l *loader) readAccounts(ctx context.Context) error {
 		r := row{address: in.Address, primary: render.None}
 		if in.ENS != nil {
 			var ens site.Profile
-			ens, r.long = in.ENS.Within(l.Limits)
+			ens, r.long = in.ENS.Within(l.Config.ProfileLimits())
 			r.noTexts = ens.NoTexts
 			r.profile = render.EncodeProfile(ens)
 		}

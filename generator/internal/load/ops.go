@@ -24,19 +24,19 @@ type incomingOp struct {
 
 // keptFrom returns the earliest time of retained operations, if the window begins at from.
 func (l *loader) keptFrom(from int64) int64 {
-	if l.Data {
+	if l.Config.Data {
 		return math.MinInt64
 	}
 	return from
 }
 
-// readOps keeps the operations within the window, or all for Options.Data, and counts the growth
+// readOps keeps the operations within the window, or all for Config.Data, and counts the growth
 // over all time. It accepts times after as_of, which is the time of the slowest chain. Accounts
 // that only operations name do not become accounts of the graph.
 func (l *loader) readOps(ctx context.Context) error {
 	g := l.graph
 	l.Progress.Stage("ops", 0)
-	from, err := render.WindowStart(g.AsOf, l.Window)
+	from, err := render.WindowStart(g.AsOf, l.Config.HistoryWindow)
 	if err != nil {
 		return err // impossible: checked by snapshot.ReadAsOf
 	}
@@ -78,7 +78,7 @@ func (l *loader) readOps(ctx context.Context) error {
 		case in.code == 0:
 			return nil
 		}
-		if l.Window > 0 && g.Primary[g.Owners[in.list]] == in.list {
+		if l.Config.HistoryWindow > 0 && g.Primary[g.Owners[in.list]] == in.list {
 			if err := h.Growth.Add(in.row.Time, in.code); err != nil {
 				return err
 			}
@@ -90,7 +90,7 @@ func (l *loader) readOps(ctx context.Context) error {
 			in.account = h.Account(in.address)
 		}
 		h.Add(&in.row, in.list, in.account, in.code, in.tag)
-		if l.Window > 0 && in.row.Time >= from {
+		if l.Config.HistoryWindow > 0 && in.row.Time >= from {
 			l.Report.Operations++
 		}
 		return checkSize("operations", h.Len()+1)

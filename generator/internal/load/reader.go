@@ -13,28 +13,27 @@ import (
 
 // Options configures reading a snapshot. Report and Progress are required.
 type Options struct {
-	Snapshot      afero.Fs
-	Workers       int                // goroutines
-	SkipInvalid   bool               // report invalid rows and continue; otherwise the first one is returned as the error
-	Limits        site.ProfileLimits // longer texts are omitted
-	Refreshed     Refreshed          // nil for none
-	RefreshedLeft func() int         // number of objects that Refreshed omitted, once it was read; nil for none
-	BadgesAsOf    time.Time          // time of the badges; zero for the snapshot's as_of
-	Window        site.Window        // window of operations; 0 for none
-	EFP           bool               // whether the site has the API efp, which shows more of a snapshot
-	Data          bool               // whether the site has the graph as files: all operations, and when records were added
-	Inputs        *site.Inputs       // to fill; nil if not wanted
-	Report        *summary.Report    // to fill
-	Progress      Progress
+	Snapshot    afero.Fs
+	Config      site.Config     // decides how much of a snapshot is read; longer texts than its limits are omitted
+	Workers     int             // goroutines
+	SkipInvalid bool            // report invalid rows and continue; otherwise the first one is returned as the error
+	Refreshed   Refreshed       // nil for none
+	BadgesAsOf  time.Time       // time of the badges; zero for the snapshot's as_of
+	Inputs      *site.Inputs    // to fill; nil if not wanted
+	Report      *summary.Report // to fill
+	Progress    Progress
 }
 
 // timed reports whether the graph stores when records were added.
-func (o *Options) timed() bool { return o.EFP || o.Data }
+func (o *Options) timed() bool { return o.Config.EFP() || o.Config.Data }
 
-func (o *Options) readsOps() bool { return o.Window > 0 || o.Data }
+func (o *Options) readsOps() bool { return o.Config.HistoryWindow > 0 || o.Config.Data }
 
-// Refreshed reads refreshed data, as generator.Refreshed.
+// Refreshed reads the data that refreshes have fetched from upstreams and stored.
 type Refreshed interface {
+	// Each calls found with each object, in the order of keys and never concurrently. Keys are
+	// without site.RefreshPrefix. The body of an object that nobody trusted has signed is nil. Each
+	// stops at the first error of found and returns it.
 	Each(ctx context.Context, found func(key site.Key, body []byte) error) error
 }
 
@@ -116,7 +115,7 @@ func (r *reader) readInputs() error {
 	}
 	told, err := snapshot.ReadInputs(r.Snapshot)
 	r.Inputs.Chains, r.Inputs.Profiles, r.Inputs.Badges = told.Chains, told.Profiles, told.Badges
-	if err == nil && r.EFP {
+	if err == nil && r.Config.EFP() {
 		r.Inputs.ListOps, err = snapshot.ReadListOps(r.Snapshot)
 	}
 	if err == nil && r.readsOps() {

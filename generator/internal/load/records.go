@@ -68,7 +68,7 @@ func (l *loader) readRecords(ctx context.Context) error {
 	g.Records.Use(g.ByNumber)
 	g.FillAccounts()
 	g.Known = known
-	if l.EFP {
+	if l.Config.EFP() {
 		g.Addresses = g.CountAddresses()
 	}
 	return l.mergeRepeated(ctx)

@@ -49,6 +49,10 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 	err = l.Refreshed.Each(ctx, func(key site.Key, body []byte) error {
 		counts.Objects++
 		l.Progress.AddBytes(1, int64(len(body)))
+		if body == nil {
+			counts.WithoutEffect[summary.Unsigned]++
+			return nil
+		}
 		if err := m.add(key, bytes.TrimSpace(body)); err != nil {
 			// Anyone with write access there must not be able to stop every publish.
 			l.skip(&counts.Skipped, &snapshot.RowError{File: string(site.RefreshPrefix + key), Reason: err.Error()})
@@ -58,7 +62,7 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if counts.Objects > counts.Skipped {
+	if counts.Objects > counts.Skipped+counts.WithoutEffect[summary.Unsigned] {
 		m.fillInputs()
 	}
 	l.renamed = map[uint32]struct{}{}
@@ -70,11 +74,6 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 		}
 	}
 	m.count()
-	if l.RefreshedLeft != nil {
-		left := l.RefreshedLeft()
-		counts.Objects += left
-		counts.WithoutEffect[summary.Unsigned] += left
-	}
 	return nil
 }
 
@@ -121,7 +120,7 @@ func (m *merge) addProfile(tokenID string, body []byte) error {
 		newest, ok = m.graph.Profiles.Of(account)
 	}
 	if !ok || rules.IsNewer(fresh.Fresh, newest.Fresh) {
-		p, long := fresh.Within(m.Limits)
+		p, long := fresh.Within(m.Config.ProfileLimits())
 		m.profiles[account] = render.EncodeProfile(p)
 		m.Report.LongTexts.Add(string(site.RefreshKey(site.Details, tokenID)), 0, long)
 		m.Report.NoTexts.Add(p.NoTexts)

@@ -120,15 +120,10 @@ func (e encodedEntries) sort(rows []row, equal int) {
 }
 
 // wordOf returns the first eight bytes of a text as a number with the same order.
-func wordOf(text string) (word uint64) {
-	if len(text) >= 8 {
-		return uint64(text[0])<<56 | uint64(text[1])<<48 | uint64(text[2])<<40 | uint64(text[3])<<32 |
-			uint64(text[4])<<24 | uint64(text[5])<<16 | uint64(text[6])<<8 | uint64(text[7])
-	}
-	for i := range len(text) {
-		word |= uint64(text[i]) << (56 - 8*i)
-	}
-	return word
+func wordOf(text string) uint64 {
+	var word [8]byte
+	copy(word[:], text)
+	return binary.BigEndian.Uint64(word[:])
 }
 
 // shardEntries are the entries of one shard, sorted by key.
