@@ -73,41 +73,52 @@ type ProfileLimits struct {
 	Whole int // bytes of a whole profile, as JSON (Config.MaxProfile)
 }
 
-// Within omits the parts of a normalized profile that exceed the limits, and lists them: first its long texts, as
-// WithoutLongTexts does, then the largest texts or entries, as JSON, until the rest fits. Among equally large ones it
-// omits the first in the order of Append, where entries are sorted by name.
+// Within omits the parts of a normalized profile that exceed the limits, and lists them: first long texts, and entries
+// whose name or text is long; then the largest texts or entries, as JSON, until the rest fits. Among equally large ones
+// it omits the first in the order of Append, where entries are sorted by name.
 func (p Profile) Within(limits ProfileLimits) (Profile, []LongText) {
-	p, long := p.WithoutLongTexts(limits.Text)
-	if p.mostBytes() <= limits.Whole {
-		return p, long
+	if p.mostBytes() <= limits.Whole && p.longest() <= limits.Text {
+		return p, nil
 	}
+	var omitted []LongText
+	left := map[*json.RawMessage]map[string]string{} // remaining entries of shortened objects
+	omit := func(part profilePart) {
+		omitted = append(omitted, part.LongText)
+		if part.text != nil {
+			*part.text = ""
+			return
+		}
+		delete(part.entries, part.entry)
+		left[part.object] = part.entries
+	}
+	encode := func() {
+		for object, entries := range left {
+			*object = encodeTexts(entries)
+		}
+	}
+	parts := slices.DeleteFunc(p.parts(), func(part profilePart) bool {
+		isLong := part.Bytes > limits.Text
+		if isLong {
+			omit(part)
+		}
+		return isLong
+	})
+	encode()
 	body, _ := p.Append(nil)
 	over := len(body) - limits.Whole
-	if over <= 0 {
-		return p, long
-	}
-	parts := p.parts()
 	slices.SortStableFunc(parts, func(a, b profilePart) int { return b.bytes - a.bytes })
-	left := map[*json.RawMessage]map[string]string{} // remaining entries of shortened objects
 	for _, part := range parts {
 		if over <= 0 {
 			break
 		}
+		omit(part)
 		over -= part.bytes
-		long = append(long, part.LongText)
-		if part.text != nil {
-			*part.text = ""
-			continue
-		}
-		if delete(part.entries, part.entry); len(part.entries) > 0 {
+		if len(part.entries) > 0 {
 			over -= len(",")
 		}
-		left[part.object] = part.entries
 	}
-	for object, entries := range left {
-		*object = encodeTexts(entries)
-	}
-	return p, long
+	encode()
+	return p, omitted
 }
 
 // A profilePart is a text or an entry that Within may omit.
@@ -153,47 +164,9 @@ func (p *Profile) mostBytes() int {
 	return texts*escaped + len(p.Records) + len(p.Chains) + len(p.Errors) + rest
 }
 
-// WithoutLongTexts omits the texts of a normalized profile that are longer than most bytes, and lists them. An entry
-// of Records, Chains or Errors is omitted if its name or value is longer.
-func (p Profile) WithoutLongTexts(most int) (Profile, []LongText) {
-	var long []LongText
-	for _, member := range []struct {
-		name string
-		text *string
-	}{{"name", &p.Name}, {"avatar", &p.Avatar}, {"header", &p.Header}, {"display", &p.Display}, {"resolver", &p.Resolver}} {
-		if n := len(*member.text); n > most {
-			long = append(long, LongText{member.name, n})
-			*member.text = ""
-		}
-	}
-	for _, member := range []struct {
-		name   string
-		object *json.RawMessage
-	}{{"records", &p.Records}, {"chains", &p.Chains}, {"errors", &p.Errors}} {
-		var entries []LongText
-		*member.object, entries = withoutLongEntries(*member.object, member.name, most)
-		long = append(long, entries...)
-	}
-	return p, long
-}
-
-// withoutLongEntries omits long entries of a JSON object in the form of Normalize.
-func withoutLongEntries(object json.RawMessage, member string, most int) (json.RawMessage, []LongText) {
-	if len(object) <= most { // so no entry is longer either
-		return object, nil
-	}
-	entries := decodeTexts(object)
-	var long []LongText
-	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		if n := max(len(name), len(entries[name])); n > most {
-			long = append(long, LongText{member + "." + shortened(name), n})
-			delete(entries, name)
-		}
-	}
-	if long == nil {
-		return object, nil
-	}
-	return encodeTexts(entries), long
+// longest returns an upper bound on the size of the longest text in bytes: of entries, that of their object.
+func (p *Profile) longest() int {
+	return max(len(p.Name), len(p.Avatar), len(p.Header), len(p.Display), len(p.Records), len(p.Chains), len(p.Resolver), len(p.Errors))
 }
 
 // shortened returns the start of a name, for reports.

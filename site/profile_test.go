@@ -11,10 +11,11 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// TestWithoutLongTexts: a text of exactly the maximum size stays, and one with a byte more is
+// TestWithinLongTexts: a text of exactly the maximum size stays, and one with a byte more is
 // omitted.
-func TestWithoutLongTexts(t *testing.T) {
+func TestWithinLongTexts(t *testing.T) {
 	const most = 300
+	limits := site.ProfileLimits{Text: most, Whole: 1 << 20}
 	fits, long := strings.Repeat("é", most/2), strings.Repeat("x", most+1)
 	escaped := strings.Repeat("\n", most) // twice as long as JSON
 	for name, tc := range map[string]struct {
@@ -42,14 +43,14 @@ func TestWithoutLongTexts(t *testing.T) {
 		"members that are not there": {`{"records":null,"chains":{}}`, `{}`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, left := profileOf(t, tc.in).WithoutLongTexts(most)
+			got, left := profileOf(t, tc.in).Within(limits)
 			if want := profileOf(t, tc.want); !reflect.DeepEqual(got, want) {
 				t.Errorf("got  %s\nwant %s", encode(t, got), encode(t, want))
 			}
 			if !reflect.DeepEqual(left, tc.long) {
 				t.Errorf("left out: got %v, want %v", left, tc.long)
 			}
-			if again, left := got.WithoutLongTexts(most); !reflect.DeepEqual(again, got) || left != nil {
+			if again, left := got.Within(limits); !reflect.DeepEqual(again, got) || left != nil {
 				t.Errorf("the second time: got %s without %v, want no change", encode(t, again), left)
 			}
 		})

@@ -26,10 +26,7 @@ const prefix = "_data/"
 // PackageKey is the object that describes the files of all tables.
 const PackageKey site.Key = prefix + "datapackage.json"
 
-// MaxParts is the maximum number of parts of a table.
-const MaxParts = 9_999
-
-// Key returns the key of a table for part 0. A table that is too large for one object has parts from 1 to MaxParts
+// Key returns the key of a table for part 0. A table that is too large for one object has parts from 1 to 9999
 // instead.
 func Key(t Table, part int) site.Key {
 	name := string(t)

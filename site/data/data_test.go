@@ -20,7 +20,7 @@ func TestKeys(t *testing.T) {
 	with.Data = true
 	for key, want := range map[site.Key]string{
 		data.Key(data.Follows, 0): "_data/follows.parquet", data.Key(data.Follows, 1): "_data/follows-0001.parquet",
-		data.Key(data.Accounts, data.MaxParts): "_data/accounts-9999.parquet", data.Key(data.Edges, 0): "_data/edges.parquet",
+		data.Key(data.Accounts, 9_999): "_data/accounts-9999.parquet", data.Key(data.Edges, 0): "_data/edges.parquet",
 		data.Key(data.Ops, 0): "_data/ops.parquet", data.Key(data.Badges, 0): "_data/badges.parquet",
 		data.PackageKey: "_data/datapackage.json",
 	} {

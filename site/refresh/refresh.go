@@ -72,24 +72,32 @@ type Replacement struct {
 // maxStored is the maximum number of replacements listed for an object: concurrent refreshes by fallbacks.
 const maxStored = 8
 
+// kept has the members of an object site.RefreshKey or site.RefreshCopyKey that refreshes add.
+type kept struct {
+	Names  []string      `json:"names"`
+	Stored []Replacement `json:"stored"`
+	Writes int           `json:"writes"`
+}
+
+// decodeKept returns the zero kept with an error.
+func decodeKept(body []byte) (kept, error) {
+	var in kept
+	if err := site.DecodeObject(body, &in); err != nil {
+		return kept{}, err
+	}
+	return in, nil
+}
+
 // Replacements decodes the replacements in an object site.RefreshKey, newest first. While the manifest lists From,
 // the replaced object may have one of these digests; with any other it is damaged.
 func Replacements(kept []byte) ([]Replacement, error) {
-	var in struct {
-		Stored []Replacement `json:"stored"`
-	}
-	if err := site.DecodeObject(kept, &in); err != nil {
-		return nil, err
-	}
-	return in.Stored, nil
+	in, err := decodeKept(kept)
+	return in.Stored, err
 }
 
 // withStored adds a replacement to kept. A nil by adds nothing.
 func withStored(replaced, by, kept []byte) []Replacement {
-	before, err := Replacements(kept)
-	if err != nil {
-		before = nil // malformed, so it gets replaced
-	}
+	before, _ := Replacements(kept) // none if it is malformed, so it gets replaced
 	if by == nil {
 		return before
 	}
@@ -126,33 +134,17 @@ func (p KeptProfile) Keep(replaced, by, kept []byte) ([]byte, error) {
 
 // counted encodes data with its number of writes: that of kept, plus one if anything changes.
 func counted(kept []byte, written func(writes int) any) ([]byte, error) {
-	n := writes(kept)
-	body, err := encode(written(n))
+	was, _ := decodeKept(kept) // zero if it is malformed
+	body, err := encode(written(was.Writes))
 	if err != nil || bytes.Equal(body, kept) {
 		return body, err
 	}
-	return encode(written(n + 1))
-}
-
-// writes returns the member Writes of kept, or 0.
-func writes(kept []byte) int {
-	var in struct {
-		Writes int `json:"writes"`
-	}
-	if site.DecodeObject(kept, &in) != nil {
-		return 0
-	}
-	return in.Writes
+	return encode(written(was.Writes + 1))
 }
 
 // Names returns the names that a kept profile lists.
 func Names(kept []byte) []string {
-	var in struct {
-		Names []string `json:"names"`
-	}
-	if site.DecodeObject(kept, &in) != nil {
-		return nil // the generator reports malformed objects
-	}
+	in, _ := decodeKept(kept) // the generator reports malformed objects
 	return in.Names
 }
 
@@ -184,16 +176,13 @@ func withNames(names []string, ofSite bool, kept []byte) (all []string) {
 // KeepCopy encodes the object site.RefreshCopyKey for a refresh that is about to replace one body by another. See
 // KeptProfile.Keep.
 func KeepCopy(replaced, by, kept []byte) ([]byte, error) {
-	note := struct {
-		Stored []Replacement `json:"stored"`
-		Writes int           `json:"writes"`
-	}{withStored(replaced, by, kept), writes(kept)}
-	body, err := encode(note)
-	if err != nil || bytes.Equal(body, kept) {
-		return body, err
-	}
-	note.Writes++
-	return encode(note)
+	stored := withStored(replaced, by, kept)
+	return counted(kept, func(writes int) any {
+		return struct {
+			Stored []Replacement `json:"stored"`
+			Writes int           `json:"writes"`
+		}{stored, writes}
+	})
 }
 
 // Keep is like KeptProfile.Keep. The badges with the later Fetched win.

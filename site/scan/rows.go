@@ -458,7 +458,7 @@ type UserNode struct {
 // FindUserNode finds a lower-case address or a normalized name in a user bucket of APIEFP. known is false if it is
 // missing.
 func FindUserNode(bucket []byte, user string) (node UserNode, known bool, err error) {
-	value := find(bucket, user)
+	value := find(bucket, user, '[')
 	if value == nil {
 		return UserNode{}, false, nil
 	}
@@ -483,7 +483,7 @@ type ListNode struct {
 
 // FindListNode finds a list in a token bucket. known is false if it is missing.
 func FindListNode(bucket []byte, tokenID string) (node ListNode, known bool, err error) {
-	value := find(bucket, tokenID)
+	value := find(bucket, tokenID, '[')
 	if value == nil {
 		return ListNode{}, false, nil
 	}
@@ -502,10 +502,10 @@ func checkNode(err error, address, tokenID string, held, followers int) error {
 	return nil
 }
 
-// find returns the array of a key in a bucket, or nil. No text in a bucket can pass for the key, because quotation
-// marks in strings are escaped.
-func find(bucket []byte, key string) (value []byte) {
-	member := append(rawjson.AppendString(nil, key), `:[`...)
+// find returns the value of a key in a bucket, which begins with the given byte, or nil. No text in a bucket can pass for
+// the key, because quotation marks in strings are escaped.
+func find(bucket []byte, key string, begins byte) (value []byte) {
+	member := append(rawjson.AppendString(nil, key), ':', begins)
 	for at := 0; ; at++ {
 		i := bytes.Index(bucket[at:], member)
 		if i < 0 {

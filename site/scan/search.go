@@ -9,7 +9,6 @@ import (
 	json "github.com/goccy/go-json"
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 )
@@ -52,11 +51,11 @@ func cutHeldStart(entry []byte) (version uint32, data []byte, ok bool) {
 
 // A ShardHeader is the part of a search shard before its entries.
 type ShardHeader struct {
-	List      string `json:"list"`       // token ID
-	Total     int    `json:"total"`      // follows of the list
-	Shard     int    `json:"shard"`      // number of this shard, from 0
-	Shards    int    `json:"shards"`     // number of shards of the list
-	ShardSize int    `json:"shard_size"` // entries in every shard except the last
+	List      string // token ID
+	Total     int    // follows of the list
+	Shard     int    // number of this shard, from 0
+	Shards    int    // number of shards of the list
+	ShardSize int    // entries in every shard except the last
 }
 
 // Append appends the start of a shard, up to its first entry. The caller appends the entries, separated by commas,
@@ -67,18 +66,15 @@ func (h ShardHeader) Append(b []byte) []byte {
 
 // ParseShardHeader decodes the header of a search shard. Errors wrap ErrMalformed.
 func ParseShardHeader(shard []byte) (ShardHeader, error) {
-	before, _, ok := bytes.Cut(shard, []byte(`,`+entriesName))
-	if !ok {
-		return ShardHeader{}, fmt.Errorf("search shard without entries: %w", site.ErrMalformed)
+	before, _, _ := bytes.Cut(shard, []byte(entriesName)) // without the entries, which take long to parse
+	s, _, err := parseShard(append(bytes.Clone(before), entriesName+"[]}"...))
+	if err != nil {
+		return ShardHeader{}, err
 	}
-	var h ShardHeader
-	if err := json.Unmarshal(append(bytes.Clone(before), '}'), &h); err != nil {
-		return ShardHeader{}, fmt.Errorf("search shard: %w: %w", site.ErrMalformed, err)
+	if !site.ValidTokenID(s.Owner) || s.Size < 1 || s.Shard >= s.Shards || s.Total > s.Shards*s.Size {
+		return ShardHeader{}, fmt.Errorf("search shard %d of %d: %w", s.Shard, s.Shards, site.ErrMalformed)
 	}
-	if !site.ValidTokenID(h.List) || h.Total < 0 || h.ShardSize < 1 || h.Shards < 1 || h.Shard < 0 || h.Shard >= h.Shards || h.Total > h.Shards*h.ShardSize {
-		return ShardHeader{}, fmt.Errorf("search shard %d of %d: %w", h.Shard, h.Shards, site.ErrMalformed)
-	}
-	return h, nil
+	return ShardHeader{List: s.Owner, Total: s.Total, Shard: s.Shard, Shards: s.Shards, ShardSize: s.Size}, nil
 }
 
 // Entries yields the records or search entries of an answer to /records or /searchFollowing, or of a search shard.
@@ -224,17 +220,6 @@ func (m *Matcher) foldRunes(text []byte, folded int) []byte {
 // FindUser finds a user in a user bucket. The tokenID of a known user without a primary list is "".
 func FindUser(bucket []byte, user string) (tokenID string, known bool) {
 	_, users, _ := bytes.Cut(bucket, []byte(`"users":`))
-	member := append(rawjson.AppendString(nil, user), `:"`...)
-	for at := 0; ; at++ {
-		i := bytes.Index(users[at:], member)
-		if i < 0 {
-			return "", false
-		}
-		at += i
-		// After a backslash, the match is the end of a longer name with a quotation mark.
-		if at > 0 && (users[at-1] == '{' || users[at-1] == ',') {
-			value, _, ok := bytes.Cut(users[at+len(member):], []byte(`"`))
-			return string(value), ok
-		}
-	}
+	value := find(users, user, '"')
+	return string(bytes.Trim(value, `"`)), len(value) > 0
 }

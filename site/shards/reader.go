@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -27,9 +26,7 @@ type Reader struct {
 	digests Digests              // digests of the shards; zero below a damaged index
 	indexes map[string]readIndex // by name
 	trusted bool                 // digests do not depend on the indexes
-
-	mu     sync.Mutex
-	deltas []*readDelta // at most maxDeltas, oldest request first; under mu
+	deltas  recent[readDelta]    // by group
 }
 
 type readIndex struct {
@@ -37,13 +34,10 @@ type readIndex struct {
 	err    error // if it is damaged
 }
 
-// A readDelta is a delta that was read or is being read.
+// A readDelta is the delta of a group and its stored entry. Both are zero if there is none.
 type readDelta struct {
-	name   string
-	ready  chan struct{} // closed after the read
-	delta  *Delta        // nil if there is none
+	delta  *Delta
 	object site.Entry
-	err    error
 }
 
 // maxDeltas is the number of cached deltas: shards are read roughly in order.
@@ -55,7 +49,7 @@ const indexesAtOnce = 16
 // Open returns a reader for the manifest of a root. It reads the indexes, up to 256 objects. A damaged index makes
 // Shard fail for its shards.
 func Open(ctx context.Context, root *site.Root, get Get) (*Reader, error) {
-	r := &Reader{root: root, get: get, indexes: map[string]readIndex{}}
+	r := &Reader{root: root, get: get, indexes: map[string]readIndex{}, deltas: recent[readDelta]{most: maxDeltas}}
 	if root.Manifest == nil {
 		return r, nil
 	}
@@ -158,7 +152,7 @@ func (r *Reader) Shard(ctx context.Context, name string) (Shard, error) {
 			return s, err
 		}
 		if patch = delta.Patch(name); patch == nil || patch.SHA256 != want {
-			r.forget(name) // a newer delta may exist by the next call
+			r.deltas.forget(Group(name)) // a newer delta may exist by the next call
 			return s, fmt.Errorf("read %s: %w", key, ErrDamaged)
 		}
 	}
@@ -195,53 +189,19 @@ func (r *Reader) indexOf(shard string) (index string, err error) {
 // site: a patch applies only if it has the shard's digest.
 func (r *Reader) Delta(ctx context.Context, shard string) (*Delta, site.Entry, error) {
 	name := Group(shard)
-	r.mu.Lock()
-	var d *readDelta
-	for _, known := range r.deltas {
-		if known.name == name {
-			d = known
+	d, err := r.deltas.get(ctx, name, func() (d readDelta, err error) {
+		key := site.DeltaKey(name)
+		body, err := r.get(ctx, key)
+		if errors.Is(err, site.ErrNotFound) {
+			return d, nil
+		} else if err != nil {
+			return d, err
 		}
-	}
-	isKnown := d != nil
-	if !isKnown {
-		d = &readDelta{name: name, ready: make(chan struct{})}
-		r.deltas = append(slices.Clone(r.deltas[max(0, len(r.deltas)+1-maxDeltas):]), d)
-	}
-	r.mu.Unlock()
-	if !isKnown {
-		r.readDelta(ctx, d)
-		if d.err != nil {
-			r.forget(shard)
+		d.object = site.NewEntry(key, body)
+		if d.delta, err = ParseDelta(name, body); err != nil {
+			return d, fmt.Errorf("%w: %w", err, ErrDamaged)
 		}
-		return d.delta, d.object, d.err
-	}
-	select {
-	case <-d.ready:
-		return d.delta, d.object, d.err
-	case <-ctx.Done():
-		return nil, site.Entry{}, context.Cause(ctx)
-	}
-}
-
-// forget drops the delta of a shard's group, so that it is read again.
-func (r *Reader) forget(shard string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.deltas = slices.DeleteFunc(r.deltas, func(known *readDelta) bool { return known.name == Group(shard) })
-}
-
-func (r *Reader) readDelta(ctx context.Context, d *readDelta) {
-	defer close(d.ready)
-	key := site.DeltaKey(d.name)
-	body, err := r.get(ctx, key)
-	if errors.Is(err, site.ErrNotFound) {
-		return
-	} else if err != nil {
-		d.err = err
-		return
-	}
-	d.object = site.NewEntry(key, body)
-	if d.delta, err = ParseDelta(d.name, body); err != nil {
-		d.err = fmt.Errorf("%w: %w", err, ErrDamaged)
-	}
+		return d, nil
+	})
+	return d.delta, d.object, err
 }

@@ -2,8 +2,6 @@ package shards
 
 import (
 	"context"
-	"slices"
-	"sync"
 
 	"github.com/followpress/followpress/site"
 )
@@ -13,17 +11,7 @@ import (
 type Split struct {
 	digits int // digits of shard names
 	read   func(ctx context.Context, shard string) ([]site.Entry, error)
-
-	mu    sync.Mutex
-	split []*splitShard // at most maxSplit, oldest request first; under mu
-}
-
-// A splitShard is a shard whose entries are divided into parts.
-type splitShard struct {
-	name  string
-	ready chan struct{} // closed after the read
-	parts map[string][]site.Entry
-	err   error
+	split  recent[map[string][]site.Entry] // parts of shards
 }
 
 // maxSplit is the number of cached shards: parts are requested roughly in order.
@@ -31,7 +19,7 @@ const maxSplit = 4
 
 // NewSplit returns a Split of a manifest whose shard names have that many digits. read reads a shard.
 func NewSplit(digits int, read func(ctx context.Context, shard string) ([]site.Entry, error)) *Split {
-	return &Split{digits: digits, read: read}
+	return &Split{digits: digits, read: read, split: recent[map[string][]site.Entry]{most: maxSplit}}
 }
 
 // Digits returns the number of digits of shard names.
@@ -44,27 +32,14 @@ func (r *Split) Entries(ctx context.Context, part string) ([]site.Entry, error) 
 		return r.read(ctx, part)
 	}
 	name := part[:r.digits]
-	r.mu.Lock()
-	at := slices.IndexFunc(r.split, func(s *splitShard) bool { return s.name == name })
-	if at < 0 {
-		r.split = append(r.split[max(0, len(r.split)-maxSplit+1):], &splitShard{name: name, ready: make(chan struct{}), parts: map[string][]site.Entry{}})
-		s := r.split[len(r.split)-1]
-		r.mu.Unlock()
-		defer close(s.ready)
-		var entries []site.Entry
-		entries, s.err = r.read(ctx, name)
+	parts, err := r.split.get(ctx, name, func() (map[string][]site.Entry, error) {
+		entries, err := r.read(ctx, name)
+		parts := map[string][]site.Entry{}
 		for _, e := range entries {
 			target := site.ManifestShard(e.Key, len(part))
-			s.parts[target] = append(s.parts[target], e)
+			parts[target] = append(parts[target], e)
 		}
-		return s.parts[part], s.err
-	}
-	s := r.split[at]
-	r.mu.Unlock()
-	select {
-	case <-s.ready:
-		return s.parts[part], s.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
+		return parts, err
+	})
+	return parts[part], err
 }

@@ -50,8 +50,7 @@ const (
 	// Header is the prefix of a header with metadata.
 	Header = "x-amz-meta-"
 
-	Most      = 2
-	MostBytes = 64
+	Most = 2
 )
 
 // metadataOf maps each service in site.Config.Tags to its metadata.
