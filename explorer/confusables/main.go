@@ -3,21 +3,23 @@
 //
 //	go run ./explorer/confusables confusables.txt
 //
-// It keeps what a name can hold after the page has folded it (src/data/lookalikes.ts): letters, marks, numbers, dashes and
+// The notice above the table stays. The table has what a name can hold after the page has folded it (src/data/lookalikes.ts): letters, marks, numbers, dashes and
 // connectors that are in lower case, compatible with nothing else and decomposed.
 package main
 
 import (
-	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"log"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -38,80 +40,68 @@ func run(input string) error {
 	if err != nil {
 		return err
 	}
-	made, err := module(string(text))
+	old, err := os.ReadFile(output)
+	if err != nil {
+		return err
+	}
+	made, err := module(string(old), string(text))
 	if err != nil {
 		return fmt.Errorf("%s: %w", input, err)
 	}
 	return os.WriteFile(output, []byte(made), 0o644) //nolint:gosec // a source file, which others may read
 }
 
-var versionLine = regexp.MustCompile(`(?m)^# Version: (\S+)`)
+var (
+	version   = regexp.MustCompile(`(?m)^# Version: (\S+)`)
+	ofVersion = regexp.MustCompile(`of Unicode [^\s,]+`)
+	// mapping matches lines such as "0430 ;	0061 ;	MA	# …".
+	mapping = regexp.MustCompile(`(?m)^([0-9A-F]+) ;\t([0-9A-F ]+) ;`)
+	start   = "= [\n" // start of the table
+)
 
-// module returns the TypeScript module for confusables.txt.
-func module(text string) (string, error) {
-	version := versionLine.FindStringSubmatch(text)
-	if version == nil {
-		return "", errors.New("has no version: want Unicode's confusables.txt")
+// module returns the TypeScript module for confusables.txt, with the notice of the old module.
+func module(old, text string) (string, error) {
+	found, mappings := version.FindStringSubmatch(text), mapping.FindAllStringSubmatch(text, -1)
+	notice, _, ok := strings.Cut(old, start)
+	if found == nil || mappings == nil || !ok {
+		return "", errors.New("want Unicode's confusables.txt, and a module with a notice")
 	}
-	prototypes, err := parse(text)
-	if err != nil {
-		return "", err
+	prototypes := map[string]string{}
+	for _, m := range mappings {
+		prototypes[letters(m[1])] = letters(m[2])
 	}
 	groups := map[string][]rune{}
-	for letter := range prototypes {
+	for text := range prototypes {
+		letter, _ := utf8.DecodeRuneInString(text)
 		if !isKept(letter) {
 			continue
 		}
-		looks, err := skeleton(string(letter), prototypes)
+		looks, err := skeleton(text, prototypes)
 		if err != nil {
 			return "", err
 		}
-		if looks != string(letter) && !strings.ContainsAny(looks, " '\\") {
+		if looks != text && !strings.ContainsAny(looks, " '\\") {
 			groups[looks] = append(groups[looks], letter)
 		}
 	}
-	return written(version[1], groups), nil
-}
-
-// parse reads lines such as "0430 ;	0061 ;	MA	# …".
-func parse(text string) (map[rune]string, error) {
-	prototypes := map[rune]string{}
-	lines := bufio.NewScanner(strings.NewReader(strings.TrimPrefix(text, "\ufeff")))
-	for lines.Scan() {
-		line, _, _ := strings.Cut(lines.Text(), "#")
-		if strings.TrimSpace(line) == "" {
-			continue
-		}
-		fields := strings.Split(line, ";")
-		if len(fields) < 2 {
-			return nil, fmt.Errorf("line %q: want fields with semicolons between them", line)
-		}
-		source, err := letters(fields[0])
-		if err != nil {
-			return nil, err
-		}
-		prototype, err := letters(fields[1])
-		if err != nil {
-			return nil, err
-		}
-		if len([]rune(source)) != 1 {
-			return nil, fmt.Errorf("line %q: want one letter in the first field", line)
-		}
-		prototypes[[]rune(source)[0]] = prototype
+	var b strings.Builder
+	b.WriteString(ofVersion.ReplaceAllString(notice, "of Unicode "+found[1]) + start)
+	for _, look := range slices.Sorted(maps.Keys(groups)) {
+		slices.Sort(groups[look])
+		fmt.Fprintf(&b, "  '%s %s',\n", escaped(look), escaped(string(groups[look])))
 	}
-	return prototypes, lines.Err()
+	b.WriteString("];\n")
+	return b.String(), nil
 }
 
-func letters(field string) (string, error) {
+// letters decodes code points in hexadecimal digits.
+func letters(field string) string {
 	var b strings.Builder
 	for _, code := range strings.Fields(field) {
-		letter, err := strconv.ParseUint(code, 16, 32)
-		if err != nil {
-			return "", fmt.Errorf("code point %q: %w", code, err)
-		}
+		letter, _ := strconv.ParseUint(code, 16, 32) // mapping matches hexadecimal digits only
 		b.WriteRune(rune(letter))
 	}
-	return b.String(), nil
+	return b.String()
 }
 
 // fold folds a text as src/data/lookalikes.ts does.
@@ -126,15 +116,11 @@ func isKept(letter rune) bool {
 
 // skeleton replaces letters until nothing changes, because folding a prototype may make it
 // confusable again.
-func skeleton(text string, prototypes map[rune]string) (string, error) {
+func skeleton(text string, prototypes map[string]string) (string, error) {
 	for range 10 {
 		var b strings.Builder
 		for _, letter := range fold(text) {
-			if prototype, ok := prototypes[letter]; ok {
-				b.WriteString(prototype)
-			} else {
-				b.WriteRune(letter)
-			}
+			b.WriteString(cmp.Or(prototypes[string(letter)], string(letter)))
 		}
 		next := fold(b.String())
 		if next == text {
@@ -143,22 +129,6 @@ func skeleton(text string, prototypes map[rune]string) (string, error) {
 		text = next
 	}
 	return "", fmt.Errorf("%q: is replaced again and again", text)
-}
-
-func written(version string, groups map[string][]rune) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, header, version)
-	looks := make([]string, 0, len(groups))
-	for look := range groups {
-		looks = append(looks, look)
-	}
-	slices.Sort(looks)
-	for _, look := range looks {
-		slices.Sort(groups[look])
-		fmt.Fprintf(&b, "  '%s %s',\n", escaped(look), escaped(string(groups[look])))
-	}
-	b.WriteString("];\n")
-	return b.String()
 }
 
 // escaped writes non-ASCII characters as numbers, because a list of marks and right-to-left letters
@@ -177,33 +147,3 @@ func escaped(text string) string {
 	}
 	return b.String()
 }
-
-const header = `/*! From confusables.txt of Unicode %s, changed: only what names can hold, folded.
-
-Copyright © 1991-2022 Unicode, Inc. All rights reserved. Distributed under the Terms of Use in
-https://www.unicode.org/copyright.html.
-
-Permission is hereby granted, free of charge, to any person obtaining a copy of the Unicode data files and any
-associated documentation (the "Data Files") or Unicode software and any associated documentation (the "Software") to
-deal in the Data Files or Software without restriction, including without limitation the rights to use, copy, modify,
-merge, publish, distribute, and/or sell copies of the Data Files or Software, and to permit persons to whom the Data
-Files or Software are furnished to do so, provided that either (a) this copyright and permission notice appear with all
-copies of the Data Files or Software, or (b) this copyright and permission notice appear in associated Documentation.
-
-THE DATA FILES AND SOFTWARE ARE PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT
-LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT OF THIRD PARTY
-RIGHTS. IN NO EVENT SHALL THE COPYRIGHT HOLDER OR HOLDERS INCLUDED IN THIS NOTICE BE LIABLE FOR ANY CLAIM, OR ANY
-SPECIAL INDIRECT OR CONSEQUENTIAL DAMAGES, OR ANY DAMAGES WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER
-IN AN ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF OR IN CONNECTION WITH THE USE OR
-PERFORMANCE OF THE DATA FILES OR SOFTWARE.
-
-Except as contained in this notice, the name of a copyright holder shall not be used in advertising or otherwise to
-promote the sale, use or other dealings in these Data Files or Software without prior written authorization of the
-copyright holder.
-*/
-
-// Made by explorer/confusables; do not edit.
-
-/** What letters look like, and after a space the letters that do. */
-export const confusables: readonly string[] = [
-`
