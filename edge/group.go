@@ -4,19 +4,11 @@ import (
 	"fmt"
 	"strings"
 
+	"slices"
+
+	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
 )
-
-func addEFP(e *Row) {
-	r := e.Route
-	e.Computed, e.Post = r.Computed, r.Post
-	e.Other = strings.Contains(r.Pattern, "/{other}/")
-	e.Unknown = r.HasUnknown()
-	e.Tagged = r.ID == routes.Relationships
-	if empty, ok := emptyPages[r.ID]; ok {
-		e.Empty = bodyOf(empty)
-	}
-}
 
 // groupAlike joins rows that differ only in their last segments: with fewer rows, a configuration is smaller and faster.
 func groupAlike(routes []Row) []Row {
@@ -79,4 +71,26 @@ func splitPath(r Row) (before, after string) {
 		return path, ""
 	}
 	return "", path
+}
+
+// emptyPages are the bodies of empty pages. Clients of the original service ignore the status, and fail without the
+// member that they read.
+var emptyPages = map[routes.ID]string{
+	routes.ListSearch:             site.EmptySearch,
+	routes.UserSearch:             site.EmptySearch,
+	routes.UserFollowing:          site.EmptySearch,
+	routes.ListFollowing:          site.EmptySearch,
+	routes.UserFollowers:          `{"followers":[]}`,
+	routes.ListFollowers:          `{"followers":[]}`,
+	routes.UserRecommended:        `{"recommended":[]}`,
+	routes.ListRecommended:        `{"recommended":[]}`,
+	routes.UserRecommendedDetails: `{"recommended":[]}`,
+	routes.ListRecommendedDetails: `{"recommended":[]}`,
+	routes.Discover:               `{"latestFollows":[]}`,
+	routes.ButtonStateBatch:       `[]`,
+}
+
+// selects reports whether a parameter selects entries, rather than only their number and order.
+func selects(name site.Param, rule site.ParamRule) bool {
+	return name == site.ParamOffset || slices.Contains([]site.ParamKind{site.ParamText, site.ParamList, site.ParamExact}, rule.Kind)
 }

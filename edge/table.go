@@ -282,7 +282,11 @@ func rowOf(c site.Config, r *site.Route) Row {
 		}
 	}
 	if c.EFP() {
-		addEFP(&e)
+		e.Computed, e.Post, e.Unknown = r.Computed, r.Post, r.HasUnknown()
+		e.Other, e.Tagged = strings.Contains(r.Pattern, "/{other}/"), r.ID == routes.Relationships
+		if empty, ok := emptyPages[r.ID]; ok {
+			e.Empty = bodyOf(empty)
+		}
 	}
 	if e.Subject == SubjectList || e.Subject == SubjectUser {
 		accept = func(string) string { return anyVariable } // a malformed one is this route's problem

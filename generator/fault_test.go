@@ -235,8 +235,8 @@ var invalidRows = map[string]map[string]string{ // by table and row; each follow
 	"events": {
 		`{"id":7`:                                "bad JSON",
 		`{"id":7,"year":2024}`:                   "fancy_id: missing",
-		strings.Replace(event, `"id":7,`, ``, 1): "id or year: missing",
-		strings.Replace(event, `"year":2024`, `"year":null`, 1):          "id or year: missing",
+		strings.Replace(event, `"id":7,`, ``, 1): "id: missing",
+		strings.Replace(event, `"year":2024`, `"year":null`, 1):          "year: missing",
 		strings.Replace(event, `"year":2024`, `"year":"2024"`, 1):        "year: string where a whole number within range belongs",
 		strings.Replace(event, `"id":7`, `"id":"7"`, 1):                  "id: string where a whole number within range belongs",
 		strings.Replace(event, `"id":7`, `"id":-7`, 1):                   "id: ",

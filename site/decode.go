@@ -2,6 +2,7 @@ package site
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -39,44 +40,27 @@ func DecodeObject(data []byte, into any) error {
 	return nil
 }
 
+// eventMembers lists the members of an Event.
+var eventMembers = []string{"id", "fancy_id", "name", "event_url", "image_url", "country", "city", "description", "year",
+	"start_date", "end_date", "expiry_date"}
+
 // DecodeEvent decodes and normalizes an event. Errors name the missing or malformed member.
 func DecodeEvent(data []byte) (Event, error) {
-	var in struct {
-		ID          *uint64 `json:"id"`
-		FancyID     *string `json:"fancy_id"`
-		Name        *string `json:"name"`
-		EventURL    *string `json:"event_url"`
-		ImageURL    *string `json:"image_url"`
-		Country     *string `json:"country"`
-		City        *string `json:"city"`
-		Description *string `json:"description"`
-		Year        *int    `json:"year"`
-		StartDate   *string `json:"start_date"`
-		EndDate     *string `json:"end_date"`
-		ExpiryDate  *string `json:"expiry_date"`
-	}
-	if err := DecodeObject(data, &in); err != nil {
+	var e Event
+	var members map[string]json.RawMessage
+	if err := cmp.Or(DecodeObject(data, &e), DecodeObject(data, &members)); err != nil {
 		return Event{}, err
 	}
-	if in.ID == nil || in.Year == nil {
-		return Event{}, errors.New("id or year: missing")
-	}
-	e := Event{ID: *in.ID, Year: *in.Year}
-	for _, member := range []struct {
-		name string
-		from *string
-		to   *string
-	}{
-		{"fancy_id", in.FancyID, &e.FancyID}, {"name", in.Name, &e.Name},
-		{"event_url", in.EventURL, &e.EventURL}, {"image_url", in.ImageURL, &e.ImageURL},
-		{"country", in.Country, &e.Country}, {"city", in.City, &e.City},
-		{"description", in.Description, &e.Description}, {"start_date", in.StartDate, &e.StartDate},
-		{"end_date", in.EndDate, &e.EndDate}, {"expiry_date", in.ExpiryDate, &e.ExpiryDate},
-	} {
-		if member.from == nil {
-			return Event{}, fmt.Errorf("%s: missing", member.name)
+	present := map[string]bool{}
+	for name, value := range members {
+		if string(value) != "null" {
+			present[strings.ToLower(name)] = true // the decoder accepts names in any case
 		}
-		*member.to = *member.from
+	}
+	for _, name := range eventMembers {
+		if !present[name] {
+			return Event{}, fmt.Errorf("%s: missing", name)
+		}
 	}
 	e.Normalize()
 	return e, nil

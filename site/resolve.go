@@ -2,7 +2,6 @@ package site
 
 import (
 	"net/http"
-	"net/url"
 	"path"
 	"slices"
 	"strconv"
@@ -268,9 +267,6 @@ func formDecode(text string) string {
 func percentDecode(text string) string {
 	if !strings.Contains(text, "%") {
 		return text
-	}
-	if decoded, err := url.PathUnescape(text); err == nil {
-		return decoded
 	}
 	decoded := make([]byte, 0, len(text))
 	for i := 0; i < len(text); i++ {

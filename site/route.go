@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"time"
+
 	"github.com/followpress/followpress/site/routes"
 )
 
@@ -323,3 +325,67 @@ func isAddressKey(text string) bool {
 	address, err := ParseAddress(text)
 	return err == nil && address.String() == text
 }
+
+// UserObjects returns the objects that every address of the graph has under APIEFP, and that UnknownKey has for other
+// addresses. It omits SearchFollowing, which only names and users with a primary list have.
+func UserObjects() []ListObject { return userObjects }
+
+var userObjects = slices.DeleteFunc(Config{API: APIEFP}.objectsOf(subjectUser), func(o ListObject) bool { return o == SearchFollowing })
+
+// ListObjects returns the objects that every list has.
+func (c Config) ListObjects() []ListObject { return listObjects[c.EFP()] }
+
+var listObjects = map[bool][]ListObject{
+	false: Config{API: APISpec}.objectsOf(subjectList), true: Config{API: APIEFP}.objectsOf(subjectList),
+}
+
+// objectsOf returns the objects of lists or users, according to the table of routes.
+func (c Config) objectsOf(subject string) (objects []ListObject) {
+	for _, r := range c.Routes() {
+		if r.Subject == subject && !r.Computed {
+			objects = append(objects, r.object())
+		}
+	}
+	return objects
+}
+
+// Summaries returns the keys of the objects that exist once and describe the whole graph.
+func (c Config) Summaries() (keys []Key) {
+	for _, r := range c.Routes() {
+		if !r.Computed && !r.Fixed && !r.Kept() && r.ID != routes.Root && !strings.Contains(r.Path(c), "{") {
+			keys = append(keys, Key(r.Path(c)[1:]))
+		}
+	}
+	return keys
+}
+
+// A Header is an HTTP header of a response.
+type Header struct{ Name, Value string }
+
+// EveryHeader returns the headers of every response of the fallback and of edges. They let pages of any origin read
+// it (CORS) and keep browsers from guessing its type.
+func EveryHeader() []Header {
+	return []Header{
+		{"Access-Control-Allow-Origin", "*"},
+		{"Access-Control-Expose-Headers", "ETag, X-Refresh, X-Request-Id, Retry-After, X-As-Of, X-Heads, X-Finalized, Accept-Ranges, Content-Range"},
+		{"X-Content-Type-Options", "nosniff"},
+	}
+}
+
+// PreflightHeaders returns the headers of responses to OPTIONS, in addition to EveryHeader.
+func (c Config) PreflightHeaders() []Header {
+	methods := allowedMethods
+	if c.EFP() {
+		methods = allMethods
+	}
+	return []Header{
+		{"Allow", methods},
+		{"Access-Control-Allow-Methods", methods},
+		{"Access-Control-Allow-Headers", "*"},
+		{"Access-Control-Max-Age", "86400"},
+		{"Cache-Control", "public, max-age=86400"},
+	}
+}
+
+// RetryAfter is the value of Retry-After in a 503 response.
+const RetryAfter = 5 * time.Second

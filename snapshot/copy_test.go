@@ -109,7 +109,7 @@ func TestCopyRefused(t *testing.T) {
 		"twice":      {"lists", "a.ndjson.gz", list(1) + list(2) + list(1), "a.ndjson.gz:3: token_id: duplicate list 1"},
 		"late":       {"lists", "a.zst", many.String() + list(7), "a.zst:20001: token_id: duplicate list"},
 		"time":       {"records", "r", `{"token_id":"1","version":1,"record_type":"2","data":"0x","added":"today"}`, "r:1: added: \"today\" is not a time"},
-		"event":      {"events", "e", `{"id":1}`, "e:1: id or year: missing"},
+		"event":      {"events", "e", `{"id":1}`, "e:1: fancy_id: missing"},
 		"badge":      {"badges", "b", `{}`, "b:1: event_id"},
 		"account":    {"accounts", "b", `{"address":"0x"}`, "b:1: address"},
 		"class":      {"recommended", "b", `{"address":"0xd8da6b0000000000000000000000000000000045","class":1}`, "b:1: class"},

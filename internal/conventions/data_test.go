@@ -541,3 +541,20 @@ func (g followGraph) pageRank(rounds int) map[string]float64 {
 	}
 	return scores
 }
+
+// A file that is replaced while DuckDB reads it is an error, never a mixture of both versions.
+func TestDataReplacedDuringAQuery(t *testing.T) {
+	dataTools(t)
+	file := filepath.Join(t.TempDir(), "follows.parquet")
+	output(t, ".", "duckdb", "-c", "copy (select 'a' as follower from range(1000)) to '"+file+"'")
+	var requests atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", fmt.Sprintf(`"%d"`, requests.Add(1)))
+		http.ServeFile(w, r, file)
+	}))
+	defer server.Close()
+	text, err := exec.CommandContext(t.Context(), "duckdb", "-c", "select count(distinct follower) from '"+server.URL+"/follows.parquet'").CombinedOutput()
+	if err == nil || !strings.Contains(string(text), "ETag on reading file") {
+		t.Errorf("got %q (%v), want an error that names the ETag", text, err)
+	}
+}
