@@ -46,7 +46,7 @@ type Nodes struct {
 // Requests are the flags for requests to nodes.
 type Requests struct {
 	Quorum int     `default:"1" placeholder:"N" help:"Hosts of a chain that must give the same answer (default ${default}). Logs from two hosts need no confirmation by contracts."`
-	Rate   float64 `default:"0" placeholder:"N" help:"Requests per second per key or host; 0 means no limit (default ${default})."`
+	Rate   float64 `default:"0" placeholder:"N" help:"Requests per second to one host; 0 means no limit (default ${default})."`
 }
 
 // Help returns the text below the first line of --help.

@@ -69,17 +69,8 @@ type reading struct {
 type job struct {
 	from, to uint64
 	most     uint64 // size limit after the job was too large; 0 for none
-	whole    *whole // the range that was too large and of which this is a part; nil for none
 	state    state
 	blocks   Blocks
-}
-
-// A whole is a range that was too large for a node.
-type whole struct {
-	sizes *sizes
-	size  uint64
-	left  uint64 // blocks without an answer
-	logs  int    // logs of the other blocks
 }
 
 type state int
@@ -215,7 +206,7 @@ func (r *reading) begin(i int, size uint64) *job {
 // split cuts a job after size blocks, if it is larger.
 func (r *reading) split(i int, size, rest uint64) {
 	if j := r.jobs[i]; j.to-j.from >= size {
-		r.jobs = slices.Insert(r.jobs, i+1, &job{from: j.from + size, to: j.to, most: rest, whole: j.whole})
+		r.jobs = slices.Insert(r.jobs, i+1, &job{from: j.from + size, to: j.to, most: rest})
 		j.to = j.from + size - 1
 	}
 }
@@ -228,13 +219,6 @@ func (r *reading) finish(j *job, b Blocks, tooLarge error) {
 	if tooLarge == nil {
 		j.state, j.blocks = answered, b
 		r.held += b.bytes()
-		if w := j.whole; w != nil {
-			w.left -= j.size()
-			w.logs += len(b.Logs)
-			if w.left == 0 {
-				w.sizes.found(w.size, w.logs)
-			}
-		}
 		return
 	}
 	half := (j.size() + 1) / 2
@@ -313,7 +297,6 @@ func (r *reading) fetch(ctx context.Context, j *job, sized map[*sizes]uint64) (B
 			n.sizes.worked(j.size(), len(blocks.Logs))
 		case kindOf(err) == asked:
 			n.sizes.failed(j.size())
-			j.whole = &whole{n.sizes, j.size(), j.size(), 0}
 			n.countHalved(j, err)
 		}
 		return blocks, err

@@ -43,8 +43,8 @@ var (
 type Options struct {
 	Finality    string        // finality of the head block; "" means Finalized
 	Quorum      int           // number of hosts that must give the same answer; 0 means 1
-	Concurrency int           // concurrent requests per key or, without a key, per host; 0 means 8
-	Rate        float64       // requests per second, per key or host; 0 means no limit except the node's
+	Concurrency int           // concurrent requests per host; 0 means 8
+	Rate        float64       // requests per second and host; 0 means no limit except the node's
 	Shares      *Shares       // counts requests together with other chains that have the same options; nil for this chain only
 	MaxRange    uint64        // maximum blocks per request for logs; 0 means 10,000
 	Batch       int           // maximum calls per request; 0 means 100; 1 means no batches

@@ -327,18 +327,13 @@ func TestRateLimits(t *testing.T) {
 	})
 }
 
-// URLs with one key, or one host and no key, have one rate and one number of requests at a time,
-// also for several chains.
+// URLs with one host have one rate and one number of requests at a time, also for several chains.
 func TestShares(t *testing.T) {
-	const key = "0123456789abcdef0123456789abcdef"
 	for name, test := range map[string]struct {
 		urls   [2]string
 		shared bool
 	}{
-		"one key":   {[2]string{"https://base.test/v3/" + key, "https://mainnet.test/v3/" + key}, true},
-		"one query": {[2]string{"https://base.test/?chain=base&key=" + key, "https://op.test/?key=" + key}, true},
 		"one host":  {[2]string{"https://a.test/base", "https://A.test/op"}, true},
-		"two keys":  {[2]string{"https://a.test/" + key, "https://a.test/" + key + "1"}, false},
 		"two hosts": {[2]string{"https://a.test/v3", "https://b.test/v3"}, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {

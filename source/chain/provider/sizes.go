@@ -2,37 +2,32 @@ package provider
 
 import "sync"
 
-// sizes learns the number of blocks that a node accepts per request for logs. Providers limit
-// blocks or logs, and say so only in prose, so trying is the only way. After a failure the range is
-// halved. The largest size that ever worked is remembered: a smaller one that fails has too many
-// logs, and the size grows back where logs are fewer. Beyond the largest, sizes tries one between
-// the largest that worked and the smallest that failed, less and less often.
+// sizes learns the number of blocks that a node accepts per request for logs. Providers limit blocks
+// or logs, and say so only in prose, so trying is the only way. A size that fails is halved. After
+// some successes a larger one is tried: the middle between the size that works and the one that failed,
+// or, if these are close, twice the size, because logs may be fewer there. Trials that fail become
+// rarer.
 type sizes struct {
 	mu sync.Mutex
 
-	max  uint64
-	span uint64 // size of the next request
-	good uint64 // largest that worked; 0 before the first
-	bad  uint64 // smallest that failed beyond good; 0 for none
+	max   uint64
+	span  uint64 // size that works; before the first success, the next one to try
+	bad   uint64 // smallest that failed beyond span; 0 for none
+	works bool   // a request of size span has succeeded
+	calm  int    // successes since the last change
+	need  int    // calm required to try more than span
+	trial uint64 // size that a running request tries; 0 for none
 
-	most   int  // logs of the largest answer
-	doubt  int  // answers with this many logs are fetched in parts; 0 for none
-	calm   int  // consecutive successes with the full span
-	need   int  // calm required to try more than good
-	trying bool // a request beyond good is running
-	dense  int  // calm required to try more logs than any answer had
-	denser bool // span was enlarged for that, and has not worked yet
+	most  int // logs of the largest answer since the last doubt
+	doubt int // answers with this many logs are fetched in parts; 0 for none
 }
 
 const (
 	firstNeed = 2
-	mostNeed  = 1 << 12
-	fewLogs   = 200 // no provider is known to limit answers to this few
+	mostNeed  = 1 << 10
 )
 
-func newSizes(most uint64) *sizes {
-	return &sizes{max: most, span: most, need: firstNeed, dense: firstNeed}
-}
+func newSizes(most uint64) *sizes { return &sizes{max: most, span: most, need: firstNeed} }
 
 // next returns the size of the next request. Before the first success only one request runs at a
 // time, so that a provider's limit costs a few failures rather than a few per worker: ok is false
@@ -41,23 +36,20 @@ func newSizes(most uint64) *sizes {
 func (s *sizes) next(alone bool) (size uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.good == 0 {
-		if s.trying && !alone {
-			return 0, false
-		}
-		s.trying = true
+	switch {
+	case !s.works && s.trial > 0 && !alone:
+		return 0, false
+	case !s.works:
+		s.trial = s.span
+	case s.span >= s.max || s.trial > 0 || s.calm < s.need:
 		return s.span, true
+	case s.bad > s.span+s.span/16+1:
+		s.trial = s.span + (s.bad-s.span)/2
+	default:
+		s.trial = min(2*s.span, s.max)
+		s.bad, s.need = 0, min(4*s.need, mostNeed)
 	}
-	if s.span < s.good || s.good >= s.max || s.trying || s.calm < s.need {
-		return s.span, true
-	}
-	s.trying = true
-	if s.bad > 0 && s.bad-s.good > s.good/16 {
-		return s.good + (s.bad-s.good)/2, true
-	}
-	// The failed request may have had too many logs.
-	s.bad, s.need = 0, min(max(s.need, 32)*2, mostNeed)
-	return min(2*s.good, s.max), true
+	return s.trial, true
 }
 
 // now returns the size that currently works.
@@ -71,8 +63,8 @@ func (s *sizes) now() uint64 {
 func (s *sizes) dropped(size uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if size > s.good {
-		s.trying = false
+	if size == s.trial {
+		s.trial = 0
 	}
 }
 
@@ -81,35 +73,14 @@ func (s *sizes) worked(size uint64, logs int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.most = max(s.most, logs)
-	if size > s.good {
-		if s.good > 0 {
-			s.need, s.calm = firstNeed, 0
-			s.span = size
-		}
-		s.good, s.trying = size, false
-		if s.bad <= s.good {
-			s.bad = 0
-		}
-		return
-	}
-	if size < s.span {
-		return // the end of a range
-	}
-	s.calm++
-	s.denser = false
-	if s.span == s.good {
-		return
-	}
-	fits := 2 * s.span
-	if logs > 0 { // nine tenths, because ranges differ
-		fits = min(fits, uint64(0.9*float64(s.span)*float64(s.most)/float64(logs)))
-	}
 	switch {
-	case fits > s.span:
-		s.calm, s.span = 0, min(fits, s.good)
-	case s.calm >= s.dense:
-		s.denser, s.calm = true, 0
-		s.span = min(s.span+s.span/4+1, s.good)
+	case size == s.trial:
+		s.span, s.works, s.calm, s.need, s.trial = size, true, 0, firstNeed, 0
+	case size == s.span:
+		s.calm++
+	}
+	if s.bad <= s.span {
+		s.bad = 0
 	}
 }
 
@@ -118,23 +89,10 @@ func (s *sizes) failed(size uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case size > s.good:
-		s.trying = false
-		if s.bad == 0 || size < s.bad {
-			s.bad = size
-		}
-		if s.good > 0 {
-			s.need, s.calm = min(2*s.need, mostNeed), 0
-			return
-		}
-		s.span = max(1, min(s.span, size/2))
-	case size > s.span:
-		// Requests that ran while another one failed say nothing new.
-	default:
-		if s.denser {
-			s.dense = min(2*s.dense, mostNeed)
-		}
-		s.span, s.calm, s.denser = max(1, size/2), 0, false
+	case size == s.trial && s.works:
+		s.bad, s.calm, s.need, s.trial = size, 0, min(2*s.need, mostNeed), 0
+	case size == s.span:
+		s.bad, s.span, s.calm, s.trial = size, max(1, size/2), 0, 0
 	}
 }
 
@@ -157,18 +115,4 @@ func (s *sizes) doubted(logs int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.doubt > 0 && logs >= s.doubt
-}
-
-// found records the number of logs in a range that was too large. If there are few, the node limits
-// the blocks, otherwise the logs.
-func (s *sizes) found(size uint64, logs int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch few := logs < fewLogs || 2*logs <= s.most; {
-	case few && size <= s.good: // it accepts less than before
-		s.bad, s.good = size, max(1, size/2)
-		s.span = min(s.span, s.good)
-	case !few && s.bad == size:
-		s.bad, s.need = 0, max(s.need/2, firstNeed)
-	}
 }
