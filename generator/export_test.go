@@ -59,48 +59,6 @@ func LoadEFP(ctx context.Context, from afero.Fs, workers int) (Graph, error) {
 	return Graph{g}, err
 }
 
-// Rank ranks all accounts.
-func (g Graph) Rank(ctx context.Context, workers int) error {
-	_, err := rank.All(ctx, g.Graph, workers, site.Config{LeaderboardMax: 100})
-	return err
-}
-
-// LongestList returns the list with the most records.
-func (g Graph) LongestList() (list uint32) {
-	for other := range g.Tokens {
-		if g.Length(uint32(other)) > g.Length(list) {
-			list = uint32(other)
-		}
-	}
-	return list
-}
-
-// ListRenderer returns a function that renders all objects of one list and returns their size.
-func (g Graph) ListRenderer(ctx context.Context, list uint32) (size func() int, err error) {
-	r, err := rank.All(ctx, g.Graph, 1, site.Config{LeaderboardMax: 100})
-	if err != nil {
-		return nil, err
-	}
-	config, err := site.Config{}.WithDefaults()
-	if err != nil {
-		return nil, err
-	}
-	s, err := render.NewSite(ctx, g.Graph, r, config, 1)
-	if err != nil {
-		return nil, err
-	}
-	lists := s.Kinds[1] // after problems
-	var t render.Scratch
-	var body []byte
-	return func() (size int) {
-		lists.Render(int(list), &t, func(_ int, render func([]byte) []byte, _ ...site.Key) {
-			body = render(body[:0])
-			size += len(body)
-		})
-		return size
-	}, nil
-}
-
 // Reader reads single objects, as a new Site does.
 func (g Graph) Reader(ctx context.Context, config site.Config) (*Site, error) {
 	config, err := config.WithDefaults()

@@ -178,36 +178,66 @@ func (r *run) close() error {
 // toStaging reads the snapshot, compares its site with the live one, and writes and installs it if
 // it differs.
 func (r *run) toStaging(ctx context.Context, dest output.Destination, s *staging.Staging) (err error) {
-	live, err := dest.Check(ctx)
+	live, err := r.live(ctx, dest)
 	if err != nil {
 		return err
-	}
-	if r.Rebuild {
-		live = nil
 	}
 	// This may be no error: an unchanged site is not replaced.
 	notReplaceable := s.CheckReplaceable()
 	if notReplaceable != nil && live == nil {
 		return notReplaceable
 	}
-	if err := r.prepare(ctx); err != nil {
-		return err
-	}
 	r.temp = s.TempFile
 	defer func() { err = errors.Join(err, r.close()) }()
-	if live != nil {
-		err := r.compare(ctx, live, dest.Look())
-		if err != nil && !errors.Is(err, output.ErrManifest) { // then nothing of the live site is kept
-			return err
-		}
-		if err == nil && r.plan.Same {
-			return nil
-		}
+	if err := r.survey(ctx, live, dest); err != nil || r.plan != nil && r.plan.Same {
+		return err
 	}
 	if notReplaceable != nil {
 		return notReplaceable
 	}
 	return r.replace(ctx, dest, s)
+}
+
+// dryRun renders the whole site and compares it with the live one, but writes nothing.
+func (r *run) dryRun(ctx context.Context, dest output.Destination) (err error) {
+	live, err := r.live(ctx, dest)
+	if err != nil {
+		return err
+	}
+	r.temp, r.report.DryRun = output.InTempFolder, true
+	defer func() { err = errors.Join(err, r.close()) }()
+	if err := r.survey(ctx, live, dest); err != nil || r.plan != nil {
+		return err
+	}
+	if r.index == nil {
+		r.Progress.Stage("compare", r.site.Objects())
+		if err := r.render(ctx, output.Discard{}); err != nil {
+			return err
+		}
+	}
+	r.report.Written = summary.WriteReport{Added: r.index.Objects()} // a run would write everything
+	return nil
+}
+
+// live returns the live site; nil if there is none, or nothing of it is to be kept.
+func (r *run) live(ctx context.Context, dest output.Destination) (*output.Live, error) {
+	live, err := dest.Check(ctx)
+	if r.Rebuild {
+		live = nil
+	}
+	return live, err
+}
+
+// survey reads the snapshot, and makes the plan unless the live site is nil or its manifest
+// unreadable.
+func (r *run) survey(ctx context.Context, live *output.Live, dest output.Destination) error {
+	if err := r.prepare(ctx); err != nil || live == nil {
+		return err
+	}
+	if err := r.compare(ctx, live, dest.Look()); !errors.Is(err, output.ErrManifest) {
+		return err
+	}
+	return nil
 }
 
 func (r *run) replace(ctx context.Context, dest output.Destination, s *staging.Staging) error {

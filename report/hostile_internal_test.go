@@ -153,17 +153,6 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func TestTop(t *testing.T) {
-	t.Parallel()
-	first := newTop(3, func(a, b int) int { return a - b })
-	for _, n := range []int{5, 1, 9, 3, 7, 2, 8} {
-		first.add(n)
-	}
-	if !slices.Equal(first.first, []int{1, 2, 3}) {
-		t.Errorf("got %v", first.first)
-	}
-}
-
 // TestShorten: texts are cut between characters.
 func TestShorten(t *testing.T) {
 	t.Parallel()

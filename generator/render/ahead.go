@@ -5,8 +5,7 @@ import "github.com/followpress/followpress/site/rules"
 // The accounts in a list, and the holders of an account, are scattered in memory. Rendered one by
 // one, each row would wait several times: for an address, for counts, for the place of a profile,
 // and for its texts. So the data of the next rows are read in advance, and the processor waits for
-// many places at a time. TestReadAhead and BenchmarkReadAhead make sure that these reads are
-// neither optimized away nor useless.
+// many places at a time. BenchmarkReadAhead measures the difference.
 
 // aheadRows is the number of rows read ahead at a time.
 const aheadRows = 32

@@ -204,7 +204,7 @@ type Leader struct {
 }
 
 func appendLeaderboard(b []byte, board site.Board, leaders []Leader) []byte {
-	_, member := boardMember(board)
+	member := boardMembers[board].before
 	b = append(b, '[')
 	for i, leader := range leaders {
 		b = fmt.Appendf(b, `{"rank":%d,"address":"%s%s%d"},`, i+1, leader.Address, member, leader.Count)

@@ -2,6 +2,7 @@ package render
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -57,7 +58,7 @@ func (e *exploreRenderer) network() Network {
 	}
 	n.Counts.Accounts = g.CountAddresses() // accounts that only have a badge are not worth a view
 	sets := make([]int, len(g.TagSets))    // number of records of primary lists, by tag set
-	var growth monthCounter
+	growth := monthCounter{}
 	for _, list := range g.Primary {
 		if list == None {
 			continue
@@ -114,44 +115,22 @@ func (g *Graph) mostUsedTags(sets []int) []LabelledCount {
 	return all[:min(NetworkTags, len(all))]
 }
 
-// A monthCounter counts times by month (UTC). Successive times are often in the same month, so it
-// does not compute the calendar for each.
-type monthCounter struct {
-	from, to int64         // month of the last time, in milliseconds
-	n        int           // times of this month since the last change of month
-	before   map[int64]int // earlier times, by beginning of the month
-}
+// A monthCounter counts times by month (UTC), in months since year 0.
+type monthCounter map[int]int
 
-func (c *monthCounter) add(ms int64) {
-	if ms == snapshot.NoTime {
-		return
-	}
-	if ms < c.from || ms >= c.to {
-		c.flush()
+// add counts a time in milliseconds since the Unix epoch.
+func (c monthCounter) add(ms int64) {
+	if ms != snapshot.NoTime {
 		year, month, _ := time.UnixMilli(ms).UTC().Date()
-		c.from = time.Date(year, month, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
-		c.to = time.Date(year, month+1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
+		c[12*year+int(month)-1]++
 	}
-	c.n++
-}
-
-func (c *monthCounter) flush() {
-	if c.n == 0 {
-		return
-	}
-	if c.before == nil {
-		c.before = map[int64]int{}
-	}
-	c.before[c.from] += c.n
-	c.n = 0
 }
 
 // counts returns the months with a time, in order.
-func (c *monthCounter) counts() []LabelledCount {
-	c.flush()
+func (c monthCounter) counts() []LabelledCount {
 	var all []LabelledCount
-	for _, from := range slices.Sorted(maps.Keys(c.before)) {
-		all = append(all, LabelledCount{Label: time.UnixMilli(from).UTC().Format("2006-01"), Records: c.before[from]})
+	for _, month := range slices.Sorted(maps.Keys(c)) {
+		all = append(all, LabelledCount{Label: fmt.Sprintf("%04d-%02d", month/12, month%12+1), Records: c[month]})
 	}
 	return all
 }

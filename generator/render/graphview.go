@@ -1,6 +1,8 @@
 package render
 
 import (
+	"slices"
+
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 )
@@ -97,10 +99,7 @@ func (g *Graph) shown(ranks *Ranks, ends []profileEnds, account uint32) Account 
 
 // ahead reads the data that rows show of the accounts [from, to).
 func (r *graphRecords) ahead(from, to int) {
-	accounts := r.all.data[from:min(to, len(r.all.data))]
-	for len(accounts) > 0 {
-		n := min(len(accounts), aheadRows)
-		r.read += r.touch(r.ranks, r.ends, false, accounts[:n])
-		accounts = accounts[n:]
+	for accounts := range slices.Chunk(r.all.data[from:min(to, len(r.all.data))], aheadRows) {
+		r.read += r.touch(r.ranks, r.ends, false, accounts)
 	}
 }

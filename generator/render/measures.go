@@ -67,30 +67,22 @@ var sortMeasures = map[string]rules.Measure{"followers": rules.Followers, "follo
 // SortMeasure returns the measure of one of site.RankedSorts.
 func SortMeasure(sort string) rules.Measure { return sortMeasures[sort] }
 
-// boardMember returns the measure of a leaderboard, and the text before the count in its entries.
-func boardMember(board site.Board) (m rules.Measure, member string) {
-	switch board {
-	case site.Following:
-		return rules.Following, `","following_count":"`
-	case site.Blocked:
-		return rules.Blocks, `","blocked_by_count":"`
-	case site.Blocks:
-		return rules.Blocking, `","blocks_count":"`
-	case site.Muted:
-		return rules.Muted, `","muted_by_count":"`
-	case site.Mutes:
-		return rules.Muting, `","mutes_count":"`
-	case site.Mutuals:
-		return rules.Mutuals, `","mutuals_count":"`
-	}
-	return rules.Followers, `","followers_count":"`
+// boardMembers are the measures of leaderboards, with the text before the count in their entries.
+var boardMembers = map[site.Board]struct {
+	rules.Measure
+	before string
+}{
+	site.Followers: {rules.Followers, `","followers_count":"`},
+	site.Following: {rules.Following, `","following_count":"`},
+	site.Blocked:   {rules.Blocks, `","blocked_by_count":"`},
+	site.Blocks:    {rules.Blocking, `","blocks_count":"`},
+	site.Muted:     {rules.Muted, `","muted_by_count":"`},
+	site.Mutes:     {rules.Muting, `","mutes_count":"`},
+	site.Mutuals:   {rules.Mutuals, `","mutuals_count":"`},
 }
 
 // BoardMeasure returns the measure of a leaderboard.
-func BoardMeasure(board site.Board) rules.Measure {
-	m, _ := boardMember(board)
-	return m
-}
+func BoardMeasure(board site.Board) rules.Measure { return boardMembers[board].Measure }
 
 // appendMeasure appends a member with a number as text.
 func appendMeasure(b []byte, name string, n uint32) []byte {

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -255,4 +256,22 @@ func (e *efpRenderer) touchHolders(holders []holder) (owners [aheadRows]uint32, 
 		sum += uint32(e.Tokens[h.list][0]) + uint32(e.Added[records[i]]) + e.Records.Form(int(records[i]))
 	}
 	return owners, sum
+}
+
+// AppendUserBucket appends the object that maps the users of a bucket to their primary lists. users
+// must be sorted; tokenID returns the list of each, "" for none.
+func AppendUserBucket(b []byte, bucket string, users []string, tokenID func(user string) string) []byte {
+	b = appendBucket(b, bucket, "users")
+	for _, user := range users {
+		b = rawjson.AppendString(b, user)
+		b = append(b, `:"`...)
+		b = append(b, tokenID(user)...)
+		b = append(b, `",`...)
+	}
+	return append(withoutComma(b), "}}"...)
+}
+
+// appendBucket appends the beginning of a bucket, up to the first entry of its first member.
+func appendBucket(b []byte, name, member string) []byte {
+	return fmt.Appendf(b, `{"bucket":"%s","%s":{`, name, member)
 }

@@ -54,9 +54,7 @@ func NewSite(ctx context.Context, g *Graph, r *Ranks, config site.Config, worker
 			}
 			s.Kinds = append(s.Kinds, s.pages.kinds()...)
 		}
-		s.addExplorer()
-		s.addRanks()
-		s.addData()
+		s.addCommon()
 		return s, nil
 	}
 	for _, n := range g.Names {
@@ -74,22 +72,21 @@ func NewSite(ctx context.Context, g *Graph, r *Ranks, config site.Config, worker
 		{len(s.addresses.names), nil, s.renderBucket},
 		boards,
 	}
-	s.addExplorer()
-	s.addRanks()
-	s.addData()
+	s.addCommon()
 	return s, nil
 }
 
-// addRanks adds the unit of the counts that held ranks are based on, if the site has it.
-func (s *Site) addRanks() {
+// addCommon adds the units that both APIs may have. The explorer and the graph as files come first:
+// some of their objects take long, and no worker should wait for them at the end. The package has
+// the digests of the files, so it comes last.
+func (s *Site) addCommon() {
+	if s.Config.Explorer {
+		s.explore = &exploreRenderer{graph: s.Graph, ranks: s.ranks, texts: explorerTexts(s.Config)}
+		s.Kinds = append(s.explore.kinds(), s.Kinds...)
+	}
 	if s.Config.RanksEvery > 0 {
 		s.Kinds = append(s.Kinds, UnitKind{1, nil, s.renderRanks})
 	}
-}
-
-// addData adds the units of the graph as files, if the site has them. Files come first, because
-// they take long, and the package with their digests last.
-func (s *Site) addData() {
 	if s.Config.Data {
 		s.data = newDataRenderer(s.Graph, s.ranks, s.Config)
 		s.Kinds = append(slices.Insert(s.Kinds, 0, s.data.kind()), s.data.packageKind())
@@ -102,15 +99,6 @@ func (s *Site) renderRanks(_ int, _ *Scratch, emit Emitter) {
 		body = ranks.Encode(s.Graph.AsOf, s.ranks.counts(s.Graph.Accounts))
 	}
 	emitText(emit, body, site.RanksKey)
-}
-
-// addExplorer adds the units of the explorer, if the site has it. It comes first: one of its
-// objects takes long, and no worker should wait for it at the end.
-func (s *Site) addExplorer() {
-	if s.Config.Explorer {
-		s.explore = &exploreRenderer{graph: s.Graph, ranks: s.ranks, texts: explorerTexts(s.Config)}
-		s.Kinds = append(s.explore.kinds(), s.Kinds...)
-	}
 }
 
 // fillBuckets sorts the users into buckets. Users are addresses with a primary list, and names.
@@ -192,7 +180,7 @@ func (s *Site) renderBucket(unit int, _ *Scratch, emit Emitter) {
 
 func (s *Site) renderBoard(unit int, t *Scratch, emit Emitter) {
 	board, limit := s.Config.Boards()[unit/s.Config.LeaderboardMax], 1+unit%s.Config.LeaderboardMax
-	m, _ := boardMember(board)
+	m := BoardMeasure(board)
 	first := s.ranks.First[m][:min(limit, len(s.ranks.First[m]))]
 	t.leaders = t.leaders[:0]
 	for _, account := range first {

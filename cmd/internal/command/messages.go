@@ -82,3 +82,12 @@ func tell(stderr io.Writer, level slog.Level, text string) {
 	}
 	fmt.Fprintln(stderr, text)
 }
+
+// LogLevel parses the value of a flag whose enum is a subset of debug, info, warn and error.
+func LogLevel(name string) slog.Level {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(name)); err != nil {
+		panic("command: " + err.Error()) // the flag's enum and slog disagree
+	}
+	return level
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/storage"
 )
 
 // isSnapshot reports whether a location is the folder of a snapshot.
@@ -31,14 +32,8 @@ func (c *Command) checkKinds() error {
 	return nil
 }
 
-// A closer is an open site.
-type closer interface {
-	Close() error
-	GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error)
-}
-
 // open opens a site, or renders a snapshot.
-func (c *Command) open(ctx context.Context, at string, progress *command.Progress) (closer, error) {
+func (c *Command) open(ctx context.Context, at string, progress *command.Progress) (storage.Site, error) {
 	if !isSnapshot(at) {
 		return command.OpenSite(ctx, at, c.Server())
 	}

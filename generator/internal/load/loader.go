@@ -2,6 +2,7 @@ package load
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site/rules"
@@ -29,4 +30,20 @@ func checkSize(what string, n int) error {
 		return fmt.Errorf("more than %d %s", maxItems, what)
 	}
 	return nil
+}
+
+// texts stores short texts in a few large blocks.
+type texts struct{ block strings.Builder }
+
+const textBytes = 64 << 10
+
+// keep returns a copy of a text.
+func (t *texts) keep(text string) string {
+	if t.block.Len()+len(text) > t.block.Cap() {
+		t.block = strings.Builder{}
+		t.block.Grow(max(textBytes, len(text)))
+	}
+	begin := t.block.Len()
+	t.block.WriteString(text)
+	return t.block.String()[begin:]
 }
