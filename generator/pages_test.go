@@ -1,11 +1,8 @@
 package generator_test
 
 import (
-	"cmp"
 	"encoding/xml"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"net/http"
@@ -16,6 +13,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	json "github.com/goccy/go-json"
+	"golang.org/x/net/html"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
@@ -51,73 +49,67 @@ type shownPage struct {
 	all               []string // targets of all links
 }
 
+func textIn(n *html.Node) (text string) {
+	for d := range n.Descendants() {
+		if d.Type == html.TextNode {
+			text += d.Data
+		}
+	}
+	return text
+}
+
 func parsePage(t testing.TB, body string) (p shownPage) {
 	t.Helper()
+	document, err := html.Parse(strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
 	p.targets, p.meta, p.links = map[string]string{}, map[string]string{}, map[string]string{}
-	section, row, target, inRow := "", "", "", false
-	endRow := func() {
-		shown := strings.TrimSpace(row)
-		if inRow && section == "Follows" {
-			p.follows = append(p.follows, shown)
-		} else if inRow {
-			p.followed = append(p.followed, shown)
+	section := ""
+	for n := range document.Descendants() {
+		if n.Type != html.ElementNode {
+			continue
 		}
-		if target != "" {
-			p.targets[shown] = target
+		attr, names := map[string]string{}, n.Data
+		for _, a := range n.Attr {
+			attr[a.Key] = a.Val
+			names += " " + a.Key
 		}
-		row, target, inRow = "", "", false
-	}
-	texts := map[string]*string{"title": &p.title, "h1": &p.h1, "h2": &section, "script": &p.linked, "bio": &p.bio, "counts": &p.counts}
-	into := map[string]*string{"li": &row} // texts of open elements, by name
-	d := xml.NewDecoder(strings.NewReader(body))
-	d.Strict, d.AutoClose = false, []string{"meta", "link", "img"}
-	for {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			return p
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		switch n := token.(type) {
-		case xml.StartElement:
-			attr, name := map[string]string{}, n.Name.Local
-			names := name
-			for _, a := range n.Attr {
-				attr[a.Name.Local] = a.Value
-				names += " " + a.Name.Local
+		p.tags = append(p.tags, names)
+		switch {
+		case n.Data == "title":
+			p.title = textIn(n)
+		case n.Data == "h1":
+			p.h1 = textIn(n)
+		case n.Data == "h2":
+			section = textIn(n)
+		case attr["class"] == "bio":
+			p.bio = textIn(n)
+		case attr["class"] == "counts":
+			p.counts = textIn(n)
+		case n.Data == "meta" && attr["http-equiv"] != "":
+			p.policy = attr["content"]
+		case n.Data == "meta":
+			p.meta[attr["name"]], p.meta[attr["property"]] = attr["content"], attr["content"]
+		case n.Data == "link":
+			p.links[attr["rel"]+" "+attr["type"]] = attr["href"]
+		case n.Data == "script":
+			p.linked = textIn(n)
+		case n.Data == "li":
+			shown := strings.TrimSpace(textIn(n))
+			if section == "Follows" {
+				p.follows = append(p.follows, shown)
+			} else {
+				p.followed = append(p.followed, shown)
 			}
-			p.tags = append(p.tags, names)
-			if text := cmp.Or(texts[name], texts[attr["class"]]); text != nil {
-				into[name], *text = text, ""
+			if n.FirstChild.Data == "a" {
+				p.targets[shown] = n.FirstChild.Attr[0].Val
 			}
-			switch {
-			case name == "meta" && attr["http-equiv"] != "":
-				p.policy = attr["content"]
-			case name == "meta":
-				p.meta[attr["name"]], p.meta[attr["property"]] = attr["content"], attr["content"]
-			case name == "link":
-				p.links[attr["rel"]+" "+attr["type"]] = attr["href"]
-			case name == "li": // ends at the next one, or with its list
-				endRow()
-				inRow = true
-			case name == "a":
-				p.all = append(p.all, attr["href"])
-				if inRow {
-					target = attr["href"]
-				}
-			}
-		case xml.EndElement:
-			if name := n.Name.Local; name == "ul" || name == "ol" {
-				endRow()
-			} else if name != "li" {
-				delete(into, name)
-			}
-		case xml.CharData:
-			for _, text := range into {
-				*text += string(n)
-			}
+		case n.Data == "a":
+			p.all = append(p.all, attr["href"])
 		}
 	}
+	return p
 }
 
 func pagesOf(o objects) (keys []site.Key) {
