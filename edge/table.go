@@ -140,16 +140,9 @@ const anyVariable = "[^/]*"
 // PathOf matches the URL paths of the route, first slash included, whose user or list
 // matches an expression.
 func (r Row) PathOf(variable string) string {
-	before, after := r.AroundVariable()
-	return before + "(" + variable + ")" + after
-}
-
-// AroundVariable returns the expressions for the parts of a URL path before and after
-// the user or list.
-func (r Row) AroundVariable() (before, after string) {
 	path := "/" + strings.TrimSuffix(strings.TrimPrefix(r.Path, "^"), "$")
-	before, after, _ = strings.Cut(path, "("+anyVariable+")")
-	return before, after
+	before, after, _ := strings.Cut(path, "("+anyVariable+")")
+	return before + "(" + variable + ")" + after
 }
 
 // A Param defines a query parameter. Default is the default of a number; that of a text is empty.

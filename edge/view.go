@@ -216,13 +216,12 @@ type origin struct {
 	Ranges    bool   // nginx serves ranges of the origin's whole answer, and sends the 416 itself
 }
 
-// passedHeaders are the headers of an origin's answer that an edge passes on. It drops all others, and adds its own.
-var passedHeaders = []string{
-	"allow", "cache-control", "content-length", "content-type", "date", "etag", "retry-after", "x-as-of", "x-finalized", "x-heads", "x-refresh",
+// Passed returns the headers of an origin's answer that an edge passes on. It drops all others, and adds its own.
+func (v *view) Passed() []string {
+	return []string{
+		"allow", "cache-control", "content-length", "content-type", "date", "etag", "retry-after", "x-as-of", "x-finalized", "x-heads", "x-refresh",
+	}
 }
-
-// Passed returns passedHeaders.
-func (v *view) Passed() []string { return passedHeaders }
 
 // plainURL matches URLs without characters that have a meaning in a configuration file.
 var plainURL = regexp.MustCompile(`^https?://[A-Za-z0-9._:\[\]/~-]+$`)

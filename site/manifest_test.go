@@ -1,7 +1,6 @@
 package site_test
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"reflect"
@@ -109,26 +108,6 @@ func TestParseManifestRefuses(t *testing.T) {
 	}
 }
 
-func TestMD5(t *testing.T) {
-	sum := site.Sum([]byte("abc"))
-	equal(t, "MD5 of abc", sum.String(), "900150983cd24fb0d6963f7d28e17f72")
-	var again site.MD5
-	if err := again.UnmarshalText([]byte(sum.String())); err != nil || again != sum {
-		t.Errorf("%s, read again: got %s, %v, want the same", sum, again, err)
-	}
-}
-
-func TestDiff(t *testing.T) {
-	entry := func(key site.Key, size int64) site.Entry { return site.Entry{Key: key, Size: size} }
-	live := []site.Entry{entry("a", 1), entry("b", 1), entry("c", 1)}
-	next := []site.Entry{entry("b", 2), entry("c", 1), entry("d", 1)}
-	equalSlices(t, "changes", site.Diff(live, next), []site.Change{
-		{Entry: entry("a", 1), Reason: site.Gone}, {Entry: entry("b", 2), Reason: site.Altered, Was: entry("b", 1)}, {Entry: entry("d", 1), Reason: site.Added},
-	})
-	equal(t, "changes to the same", len(site.Diff(live, live)), 0)
-	equal(t, "changes of nothing", len(site.Diff(nil, nil)), 0)
-}
-
 // Diff equals a comparison of maps, and applying it turns live into next.
 func TestDiffAgainstMaps(t *testing.T) {
 	random := newRandom()
@@ -176,21 +155,6 @@ func byKey(objects []site.Entry) map[site.Key]site.Entry {
 		m[e.Key] = e
 	}
 	return m
-}
-
-func BenchmarkManifestAppend(b *testing.B) {
-	m := site.Manifest{Shard: "0"}
-	for _, shard := range site.HashPrefixes(3) {
-		m.Objects = append(m.Objects, site.Entry{Key: site.ManifestKey(shard), Size: 1})
-	}
-	var body []byte
-	for b.Loop() {
-		body = m.Append(body[:0])
-	}
-	b.SetBytes(int64(len(body)))
-	if !bytes.HasSuffix(body, []byte("]}")) {
-		b.Error("got no manifest, want one")
-	}
 }
 
 // TestWorstDocuments: a manifest shard and a root take only a multiple of their size, and a root above the limit

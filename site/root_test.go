@@ -1,7 +1,6 @@
 package site_test
 
 import (
-	"encoding/json"
 	"errors"
 	"reflect"
 	"slices"
@@ -205,26 +204,6 @@ func TestRootNamesChains(t *testing.T) {
 	if got, err := site.ParseRoot([]byte(encodeRoot(t, root))); err != nil || !reflect.DeepEqual(got, root) {
 		t.Errorf("no inputs: got %+v, %v, want %+v", got, err, root)
 	}
-}
-
-// A truncated root is refused, not read as a smaller site.
-func TestParseRootRefusesTruncated(t *testing.T) {
-	body := encodeRoot(t, testRoot(t))
-	for n := range len(body) {
-		if _, err := site.ParseRoot([]byte(body[:n])); err == nil {
-			t.Errorf("ParseRoot of the first %d bytes of %d: got no error, want one", n, len(body))
-		}
-	}
-}
-
-// The names of the counts are read by other programs.
-func TestCountsNames(t *testing.T) {
-	want := `{"accounts":0,"lists":0,"primary_lists":0,"records":0,"follows":0,"names":0,"events":0,"objects":0,"bytes":0}`
-	body, err := json.Marshal(site.Counts{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "counts", string(body), want)
 }
 
 // The error for a root of an older format names the remedy.

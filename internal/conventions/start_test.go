@@ -83,17 +83,6 @@ func TestOnlineInTenMinutes(t *testing.T) {
 	}
 }
 
-// `make test-tools` installs the programs that docs/start.md and its test run, because a bare
-// Debian lacks them.
-func TestProgramsOfTheFirstPageAreInstalled(t *testing.T) {
-	makefile := read(t, "Makefile").text
-	for _, program := range []string{"caddy", "curl", "git"} {
-		if !strings.Contains(makefile, " "+program+"="+program) {
-			t.Errorf("Makefile: got no %s to install, want it in test-tools", program)
-		}
-	}
-}
-
 // standIns puts fakes first in PATH: a git that clones this tree, and a crontab that writes a file.
 func standIns(t *testing.T, dir string) {
 	t.Helper()

@@ -21,5 +21,4 @@
 // delta is never accepted, and a leftover one changes nothing.
 //
 // The API may change in any release.
-// The API may change in any release.
 package shards
