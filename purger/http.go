@@ -10,47 +10,32 @@ import (
 	"github.com/followpress/followpress/internal/secret"
 )
 
-const (
-	urlPlaceholder  = "{url}"
-	pathPlaceholder = "{path}"
-)
+const pathPlaceholder = "{path}"
 
 // plainHTTP is a cache that purges a URL on the method PURGE, or all URLs with a prefix if the URL
 // ends in *. A template without a placeholder purges everything with each request.
-type plainHTTP struct {
-	template string
-	sites    []string // for {url}
-}
+type plainHTTP struct{ template string }
 
-func newHTTP(rest string, o Options, _ *secret.Hider) (service, error) {
-	h := &plainHTTP{template: rest, sites: o.Sites}
-	hasURL, hasPath := strings.Contains(rest, urlPlaceholder), strings.Contains(rest, pathPlaceholder)
+func newHTTP(rest string, _ Options, _ *secret.Hider) (service, error) {
+	h := &plainHTTP{rest}
 	switch {
-	case hasURL && hasPath:
-		return service{}, errors.New("the template may have {path} or {url}, and not both")
-	case !hasURL && !hasPath && strings.ContainsAny(rest, "{}"):
-		return service{}, errors.New("the template has a placeholder that is neither {path} nor {url}")
-	case hasURL && len(o.Sites) == 0:
-		return service{}, errNoSite
+	case h.isConstant() && strings.ContainsAny(rest, "{}"):
+		return service{}, errors.New("the template has a placeholder that is not {path}")
 	case strings.Contains(rest, "/"+pathPlaceholder):
 		return service{}, errors.New("the template has a slash before {path}, which begins with a slash itself: write http://cache{path}, not http://cache/{path}")
 	}
 	// Two slashes in a path would be mistaken for the beginning of a host.
 	_, beyond, _ := strings.Cut(rest, "://")
 	beyond, _, _ = strings.Cut(beyond, "?")
-	beyond, _, _ = strings.Cut(beyond, urlPlaceholder)
 	if strings.Contains(beyond, "//") {
 		return service{}, errors.New("the template has two slashes in its path: write one")
 	}
-	u, err := parseURL(h.fill("https://site.invalid", "/path"))
+	u, err := parseURL(h.fill("/path"))
 	if err != nil {
 		return service{}, err
 	}
 	// The name leaves out the path, which may contain a secret.
 	name := string(HTTP) + ":" + u.Scheme + "://" + u.Host
-	if strings.HasPrefix(rest, urlPlaceholder) {
-		name = string(HTTP) + ":" + urlPlaceholder
-	}
 	// Independent, because not every such cache can purge everything.
 	return service{name: name, inFlight: defaultInFlight, independent: true, cut: h.cut, request: h.request, judge: h.judge}, nil
 }
@@ -63,7 +48,7 @@ const defaultInFlight = 16
 
 // isConstant reports whether the template has no placeholder: one URL purges everything.
 func (h *plainHTTP) isConstant() bool {
-	return !strings.Contains(h.template, pathPlaceholder) && !strings.Contains(h.template, urlPlaceholder)
+	return !strings.Contains(h.template, pathPlaceholder)
 }
 
 func (h *plainHTTP) cut(p Purge) []batch {
@@ -85,46 +70,27 @@ func (h *plainHTTP) cut(p Purge) []batch {
 			paths = append(paths, w+"*")
 		}
 	}
-	batches := cutAt(h.urls(paths), 1)
+	batches := cutAt(paths, 1)
 	for i := range batches {
 		batches[i].all = p.All
 	}
 	return batches
 }
 
-// urls returns the URLs of requests: one per path, for {url} also one per site.
-func (h *plainHTTP) urls(paths []string) []string {
-	sites := h.sites
-	if strings.Contains(h.template, pathPlaceholder) {
-		sites = []string{""}
+// fill replaces the placeholder of the template. In a query, the path is encoded.
+func (h *plainHTTP) fill(path string) string {
+	before, after, found := strings.Cut(h.template, pathPlaceholder)
+	if !found {
+		return before
 	}
-	var all []string
-	for _, s := range sites {
-		for _, path := range paths {
-			all = append(all, s+path)
-		}
-	}
-	return all
-}
-
-// fill replaces the placeholder of the template. In a query, the value is encoded.
-func (h *plainHTTP) fill(site, path string) string {
-	if h.isConstant() {
-		return h.template
-	}
-	placeholder, value := pathPlaceholder, path
-	if strings.Contains(h.template, urlPlaceholder) {
-		placeholder, value = urlPlaceholder, site+path
-	}
-	before, after, _ := strings.Cut(h.template, placeholder)
 	if strings.Contains(before, "?") {
-		value = url.QueryEscape(value)
+		path = url.QueryEscape(path)
 	}
-	return before + value + after
+	return before + path + after
 }
 
 func (h *plainHTTP) request(ctx context.Context, b batch) (*http.Request, error) {
-	text := h.fill("", b.items[0])
+	text := h.fill(b.items[0])
 	r, err := http.NewRequestWithContext(ctx, "PURGE", text, nil)
 	if err != nil {
 		return nil, errNotURL

@@ -472,7 +472,7 @@ func TestHTTP(t *testing.T) {
 		{"", some, []string{"/"}},
 		{"{path}", Purge{Wide: []string{"/users/a[b]~|'c*.eth/x"}}, []string{"/users/a[b]~|'c%2A.eth/x", "/users/a[b]~|'c%2A.eth/x?*"}},
 		{"/purge{path}", Purge{Exact: []string{"/_site"}}, []string{"/purge/_site"}},
-		{"/?u={url}&k=" + hush, Purge{Exact: []string{"/a?b=c"}}, []string{"/?u=https%3A%2F%2Fapi.example.org%2Fa%3Fb%3Dc&k=" + hush}},
+		{"/?u=https%3A%2F%2Fapi.example.org{path}&k=" + hush, Purge{Exact: []string{"/a?b=c"}}, []string{"/?u=https%3A%2F%2Fapi.example.org%2Fa%3Fb%3Dc&k=" + hush}},
 	} {
 		if got := purge("http:"+s.URL+c.template, c.what); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %q, want %q", c.template, got, c.want)
@@ -516,7 +516,7 @@ func TestSecretsThatServersSpellTheirWay(t *testing.T) {
 		"token=0123%2bSECRET%2fabcdef":  {"0123%2bSECRET%2fabcdef", "0123%2BSECRET%2Fabcdef", "0123+SECRET/abcdef"},
 		"token=0123+SECRET%7Eabcdef":    {"0123+SECRET%7eabcdef", "0123%20SECRET~abcdef", "0123%2BSECRET~abcdef", "0123 SECRET~abcdef"},
 		"token=0123%FFSECRET%E9abcdef":  {"0123\xffSECRET\xe9abcdef", "0123%ffSECRET%e9abcdef"},
-		"token=0123SECRET&u={url}&x=23": {"0123SECRET"},
+		"token=0123SECRET&u={path}&x=23": {"0123SECRET"},
 	} {
 		for _, answer := range answers {
 			s := newStub(t, func(_ int, _ told, w http.ResponseWriter) {

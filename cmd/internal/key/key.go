@@ -20,7 +20,7 @@ import (
 
 // Command is key with its flags.
 type Command struct {
-	Name string `placeholder:"NAME" help:"Name of the key in signatures: a host name, such as the site's. All keys of a site share one name. By default, --out uses this machine's host name."`
+	Name string `placeholder:"NAME" help:"Name of the key in signatures: a host name, such as the site's. All keys of a site share one name. Required with --out."`
 	Out  string `placeholder:"KEYFILE" help:"Make a key, and write it to this new file, readable only by its owner."`
 	From string `placeholder:"FILE" help:"Print the public key of this key file. For an Ed25519 key in an HSM or KMS: a file with its public part, in PEM or DER, with --name."`
 }
@@ -37,6 +37,9 @@ func (c *Command) Validate() error {
 	if (c.Out == "") == (c.From == "") {
 		return errors.New("name one of --out and --from")
 	}
+	if c.Out != "" && c.Name == "" {
+		return errors.New("missing flags: --name=NAME")
+	}
 	if c.Name != "" {
 		if err := note.CheckName(c.Name); err != nil {
 			return fmt.Errorf("--name: %w", err)
@@ -45,30 +48,8 @@ func (c *Command) Validate() error {
 	return nil
 }
 
-// hostname returns this machine's name; tests replace it.
-var hostname = os.Hostname
-
-// nameByHost names the key after this machine, and prints the name.
-func (c *Command) nameByHost(stderr io.Writer) error {
-	name, err := hostname()
-	if err == nil {
-		err = note.CheckName(name)
-	}
-	if err != nil {
-		return fmt.Errorf("name the key after this host: %w; choose a name with --name", err)
-	}
-	c.Name = name
-	_, err = fmt.Fprintf(stderr, "the key is named %s, after this host; choose another name with --name\n", name)
-	return err
-}
-
 // Run prints the public key.
-func (c *Command) Run(_ context.Context, stdout, stderr io.Writer) error {
-	if c.Out != "" && c.Name == "" {
-		if err := c.nameByHost(stderr); err != nil {
-			return err
-		}
-	}
+func (c *Command) Run(_ context.Context, stdout, _ io.Writer) error {
 	public, err := c.public()
 	if err != nil {
 		return err
