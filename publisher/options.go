@@ -10,8 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/followpress/followpress/publisher/internal/guard"
 	"github.com/followpress/followpress/publisher/internal/inputs"
 	"github.com/followpress/followpress/publisher/internal/lock"
+	"github.com/followpress/followpress/publisher/internal/report"
 	"github.com/followpress/followpress/publisher/internal/requests"
 	"github.com/followpress/followpress/publisher/internal/sign"
 	"github.com/followpress/followpress/publisher/internal/spool"
@@ -40,9 +42,49 @@ type (
 	Inputs = inputs.Inputs
 	// Signing configures how to sign a site.
 	Signing = sign.Signing
+	// Percent is a share of 0 to 100 %.
+	Percent = guard.Percent
+	// Report describes what a run found and did.
+	Report = report.Report
+	// Outcome is how a run ended.
+	Outcome = report.Outcome
+	// Changed names the objects and manifest shards that a run changed.
+	Changed = report.Changed
+	// Verification describes how a bucket differs from its manifest.
+	Verification = report.Verification
+	// Found lists the keys of one kind.
+	Found = report.Found
+	// SignedVerification describes how a bucket differs from its signed root.
+	SignedVerification = report.SignedVerification
 )
 
+// Outcomes of a run.
+const (
+	Published   = report.Published
+	Unchanged   = report.Unchanged // the bucket already equaled the site
+	Planned     = report.Planned   // after a dry run
+	Interrupted = report.Interrupted
+	Failed      = report.Failed
+)
+
+// NewReport returns a report with the outcome Failed.
+func NewReport() *Report { return report.New() }
+
+// NewVerification returns an empty verification.
+func NewVerification() *Verification { return report.NewVerification() }
+
 var (
+	// ErrLocked means that another publisher holds the lock.
+	ErrLocked = lock.ErrLocked
+	// ErrLockLost means that another publisher took the lock: it had no heartbeat for its lease, or
+	// BreakLock was set.
+	ErrLockLost    = lock.ErrLockLost
+	errInterleaved = lock.ErrInterleaved
+	// ErrRollback means that the site to publish is older than the live one, or than one that readers
+	// have seen.
+	ErrRollback = guard.ErrRollback
+	errFuture   = guard.ErrFuture
+	errForeign  = guard.ErrForeign
 	// ErrSigned means that an unsigned publish would leave readers of a signed bucket without a
 	// signature.
 	ErrSigned       = sign.ErrSigned

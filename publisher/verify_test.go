@@ -359,7 +359,7 @@ func (c *crowded) List(ctx context.Context, prefix, after site.Key, found func(s
 func TestSurveyAmongForeignObjects(t *testing.T) {
 	for _, digits := range []int{1, 3} {
 		folder := t.TempDir()
-		bucket := &crowded{Local: openLocal(folder), foreign: 120_000}
+		bucket := &crowded{Local: openLocal(folder), foreign: 60_000}
 		publish(t, siteOf(t, objectsOf(300, ""), func(r *site.Root) { r.ShardDigits = digits }), bucket.Local, Options{})
 		for i := range 30 {
 			if err := os.Remove(filepath.Join(folder, string(listKey(10*i, site.Badges)))); err != nil {
@@ -376,7 +376,7 @@ func TestSurveyAmongForeignObjects(t *testing.T) {
 			t.Errorf("%d digits: got %d missing, %d altered, %d foreign objects, want 30, 30, %d", digits,
 				v.Missing.Count, v.Altered.Count, v.Foreign.Count, bucket.foreign)
 		}
-		if most, limit := bucket.used-before, int64(10<<20); most > limit {
+		if most, limit := bucket.used-before, int64(7<<20); most > limit {
 			t.Errorf("%d digits: got %d bytes of memory in use, want at most %d", digits, most, limit)
 		}
 	}

@@ -85,11 +85,13 @@ var mayImport = map[string][]string{
 	"generator/internal/rank":     {"site", "site/ranks", "site/rules", "generator/render", "internal/inorder"},
 	"generator/summary":           {"site", "snapshot"},
 	"generator/render":            {"internal/rawjson", "site", "site/data", "site/page", "site/ranks", "site/routes", "site/scan", "client", "explorer", "generator/internal/dataset", "internal/inorder", "internal/plain", "snapshot", "templates", "templates/openapi"},
-	"publisher":                   {"internal/sample", "site", "site/kept", "site/note", "site/shards", "site/tags", "storage", "publisher/internal/inputs", "publisher/internal/lock", "publisher/internal/origin", "publisher/internal/plan", "publisher/internal/requests", "publisher/internal/sign", "publisher/internal/spool", "publisher/internal/survey", "publisher/internal/transfer"},
+	"publisher":                   {"site", "site/kept", "site/note", "site/shards", "site/tags", "storage", "publisher/internal/guard", "publisher/internal/inputs", "publisher/internal/lock", "publisher/internal/origin", "publisher/internal/plan", "publisher/internal/report", "publisher/internal/requests", "publisher/internal/sign", "publisher/internal/spool", "publisher/internal/survey", "publisher/internal/transfer"},
+	"publisher/internal/guard":    {"site", "publisher/internal/lock", "publisher/internal/requests", "publisher/internal/survey"},
 	"publisher/internal/inputs":   {"site", "site/kept", "site/routes", "storage", "publisher/internal/origin", "publisher/internal/requests"},
 	"publisher/internal/lock":     {"site", "storage", "publisher/internal/requests"},
 	"publisher/internal/origin":   {"site", "site/shards", "site/tags", "storage"},
 	"publisher/internal/plan":     {"internal/inorder", "site", "site/note", "site/routes", "site/shards", "storage", "publisher/internal/lock", "publisher/internal/origin", "publisher/internal/requests", "publisher/internal/spool", "publisher/internal/survey"},
+	"publisher/internal/report":   {"internal/sample", "site", "storage", "publisher/internal/inputs", "publisher/internal/plan", "publisher/internal/sign", "publisher/internal/survey"},
 	"publisher/internal/requests": {"internal/inorder", "internal/retry", "site", "storage"},
 	"publisher/internal/sign":     {"site", "site/note", "site/routes", "storage", "publisher/internal/lock", "publisher/internal/origin", "publisher/internal/plan", "publisher/internal/requests", "publisher/internal/transfer"},
 	"publisher/internal/spool":    {"site", "storage"},
@@ -236,7 +238,7 @@ var onlyIn = map[string]string{
 // faces are packages whose exported names are for callers, with their maximum of exported names,
 // not counting methods, and of lines. Lower the bounds, never raise them.
 var faces = map[string]struct{ names, lines int }{
-	"generator": {10, 670}, "publisher": {35, 1_725}, "server": {16, 985}, "site": {198, 3_421}, "snapshot": {55, 865},
+	"generator": {10, 670}, "publisher": {31, 1_000}, "server": {16, 985}, "site": {198, 3_421}, "snapshot": {55, 865},
 	"source": {30, 550}, "storage": {39, 370},
 }
 

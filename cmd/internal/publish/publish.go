@@ -263,7 +263,6 @@ type session struct {
 // A result is the report of a run, successful or not.
 type result interface {
 	Note(dest string, err error)
-	Markdown() string
 	fmt.Stringer
 }
 
@@ -292,11 +291,21 @@ func (r *reporting) report(stdout, stderr io.Writer, dest string, do func(s sess
 		return err
 	}
 	told.Note(dest, err)
-	fmt.Fprint(stderr, plain.Text(told.String())) // anyone may have named the keys in a bucket
+	text := told.String()
+	fmt.Fprint(stderr, plain.Text(text)) // anyone may have named the keys in a bucket
 	if staged, ok := told.(interface{ setStages([]command.Stage) }); ok {
 		staged.setStages(s.progress.Stages())
 	}
-	return errors.Join(err, command.WriteReport(r.Report, told, stdout), command.WriteSummary(told.Markdown()))
+	return errors.Join(err, command.WriteReport(r.Report, told, stdout), command.WriteSummary(forJob(dest, text, err)))
+}
+
+// forJob formats a report for the summary of a CI job: as code, so that no key is taken for
+// Markdown.
+func forJob(dest, text string, err error) string {
+	if err != nil {
+		text += "error: " + err.Error() + "\n"
+	}
+	return "### " + cmp.Or(dest, "caches") + "\n\n    " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n    ") + "\n\n"
 }
 
 // destination are the flags of commands that read a bucket.

@@ -55,7 +55,7 @@ func (p *Purge) Run(ctx context.Context, stdout, stderr io.Writer) error {
 const stale = "caches may serve old answers until they expire"
 
 type caches struct {
-	Purge    []string `placeholder:"CACHE" help:"Cache to purge: cloudfront:ID, cloudflare:ZONE, fastly:SERVICE, or http:URL, which purges everything unless it contains {path} or {url}; repeatable. Credentials: the bucket's, CLOUDFLARE_API_TOKEN, FASTLY_API_TOKEN."`
+	Purge    []string `placeholder:"CACHE" help:"Cache to purge: cloudfront:ID, cloudflare:ZONE, fastly:SERVICE, or http:URL, which purges everything unless it contains {path}; repeatable. Credentials: the bucket's, CLOUDFLARE_API_TOKEN, FASTLY_API_TOKEN."`
 	PurgeURL []string `placeholder:"URL" help:"Public URL of the site, for caches that purge by URL; repeatable."`
 }
 
@@ -206,36 +206,12 @@ func (p purges) String() string {
 	return b.String()
 }
 
-// Markdown returns a row per cache; "" if there are none.
-func (p purges) Markdown() string {
-	if len(p) == 0 {
-		return ""
-	}
-	var b strings.Builder
-	b.WriteString("| cache | items | requests | tried again | seconds |\n|---|---:|---:|---:|---:|\n")
-	for _, r := range p {
-		items := fmt.Sprint(r.Items)
-		if r.Everything {
-			items = "everything"
-		}
-		name := r.Service
-		if r.Error != "" {
-			name += ": failed"
-		} else if r.Planned {
-			name += ": planned"
-		}
-		fmt.Fprintf(&b, "| %s | %s | %d | %d | %.1f |\n", strings.ReplaceAll(name, "|", `\|`), items, r.Requests, r.Retries, r.Seconds)
-	}
-	return b.String() + "\n"
-}
-
 type repairedAndPurged struct {
 	*publisher.Verification
 	Purged purges `json:"purged"`
 }
 
-func (r *repairedAndPurged) String() string   { return r.Verification.String() + r.Purged.String() }
-func (r *repairedAndPurged) Markdown() string { return r.Verification.Markdown() + r.Purged.Markdown() }
+func (r *repairedAndPurged) String() string { return r.Verification.String() + r.Purged.String() }
 
 type purged struct {
 	Purged purges `json:"purged"`
@@ -249,5 +225,4 @@ func (r *purged) Note(_ string, err error) {
 	}
 }
 
-func (r *purged) String() string   { return r.Purged.String() }
-func (r *purged) Markdown() string { return "### caches purged\n\n" + r.Purged.Markdown() }
+func (r *purged) String() string { return r.Purged.String() }

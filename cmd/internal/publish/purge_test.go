@@ -335,7 +335,7 @@ func TestPurgeFails(t *testing.T) {
 	if !strings.Contains(stdout, `"outcome": "published"`) || !strings.Contains(stdout, "503") || len(other.wasTold()) == 0 {
 		t.Errorf("report: got %s", stdout)
 	}
-	if body, err := os.ReadFile(summary); err != nil || !strings.Contains(string(body), ": failed |") {
+	if body, err := os.ReadFile(summary); err != nil || !strings.Contains(string(body), ": failed to purge ") {
 		t.Errorf("the summary: %s, %v", body, err)
 	}
 	equalFolders(t, to, from)

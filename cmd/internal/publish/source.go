@@ -158,6 +158,3 @@ func (p *published) String() string {
 	}
 	return rendered + p.Report.String() + p.Purged.String()
 }
-
-// Markdown formats the publish and the purges for a job summary.
-func (p *published) Markdown() string { return p.Report.Markdown() + p.Purged.Markdown() }

@@ -482,3 +482,18 @@ func OpenManifest(ctx context.Context, bucket *requests.Bucket, root *site.Root)
 		return body, err
 	})
 }
+
+// HasManifest reports whether a bucket without a root has a manifest: then somebody removed the
+// root.
+func HasManifest(ctx context.Context, bucket *requests.Bucket) (bool, error) {
+	for shard := "0"; len(shard) <= maxProbedDigits; shard += "0" {
+		_, _, err := bucket.Read(ctx, site.ManifestKey(shard))
+		if !errors.Is(err, storage.ErrNotFound) {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// maxProbedDigits covers all manifests without indexes.
+const maxProbedDigits = 3

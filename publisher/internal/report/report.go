@@ -1,11 +1,11 @@
-package publisher
+// Package report describes what runs found and did, for people and as JSON.
+package report
 
 import (
 	"fmt"
 	"maps"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/followpress/followpress/publisher/internal/inputs"
@@ -46,7 +46,7 @@ type Report struct {
 		Manifests int   `json:"manifests"`
 		Delete    int   `json:"delete"`
 	} `json:"plan"`
-	Done done `json:"done"`
+	Done Done `json:"done"`
 	// Inputs counts the inputs of sites that were put and deleted; nil if there were none, or the
 	// run failed earlier.
 	Inputs *inputs.Report `json:"inputs,omitempty"`
@@ -64,10 +64,10 @@ type Report struct {
 
 	planned bool // whether Plan is set
 	mu      sync.Mutex
-	retries atomic.Int64
 }
 
-type done struct {
+// Done counts finished changes.
+type Done struct {
 	Put       int   `json:"put"`
 	Bytes     int64 `json:"bytes"` // including manifests
 	Manifests int   `json:"manifests"`
@@ -78,11 +78,11 @@ type done struct {
 // It omits the root.
 type Changed struct {
 	Keys    []site.Key // in no particular order
-	Unknown bool       // whether other objects changed too: more than Options.MaxChanged, changes by a run that was cut off, or other headers
+	Unknown bool       // whether other objects changed too: more than the limit, changes by a run that was cut off, or other headers
 }
 
-// NewReport returns a report with the outcome Failed.
-func NewReport() *Report { return &Report{Outcome: Failed} }
+// New returns a report with the outcome Failed.
+func New() *Report { return &Report{Outcome: Failed} }
 
 // Note sets the fields that only the caller knows: the name of the destination, and the final
 // error, which may be nil.
@@ -93,13 +93,8 @@ func (r *Report) Note(dest string, err error) {
 	}
 }
 
-func (r *Report) end(begun time.Time) {
-	r.Seconds = time.Since(begun).Seconds()
-	r.Retries = r.retries.Load()
-}
-
-// plan records the plan of the run. live is the root of the bucket, or nil.
-func (r *Report) plan(p *plan.Plan, live *site.Root, maxChanged int) error {
+// SetPlan records the plan of the run. live is the root of the bucket, or nil.
+func (r *Report) SetPlan(p *plan.Plan, live *site.Root, maxChanged int) error {
 	r.planned = true
 	keys, complete, err := p.Changed(maxChanged)
 	if err != nil {
@@ -120,7 +115,8 @@ func (r *Report) plan(p *plan.Plan, live *site.Root, maxChanged int) error {
 	return nil
 }
 
-func (r *Report) add(more done) {
+// Add counts finished changes. It may be called from many goroutines.
+func (r *Report) Add(more Done) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.Done.Put += more.Put
@@ -199,29 +195,6 @@ func (r *Report) remarks() string {
 		text += ", without a lock"
 	}
 	return text
-}
-
-// Markdown formats the report as a table, for the summary of a CI job.
-func (r *Report) Markdown() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "### %s: %s\n\n| | |\n|---|---:|\n", r.Dest, r.Outcome)
-	row := func(what, format string, values ...any) {
-		fmt.Fprintf(&b, "| %s | %s |\n", what, fmt.Sprintf(format, values...))
-	}
-	row("snapshot as of", "%s", r.AsOf)
-	row("objects of the site", "%d (%s)", r.Site.Objects, megabytes(r.Site.Bytes))
-	row("objects to put", "%d (%d new, %s)", r.Plan.Put, r.Plan.Added, megabytes(r.Plan.Bytes))
-	row("objects put", "%d", r.Done.Put)
-	row("manifest shards put", "%d of %d", r.Done.Manifests, r.Plan.Manifests)
-	row("objects deleted", "%d of %d", r.Done.Deleted, r.Plan.Delete)
-	row("requests", "%d put or list, %d get, %d delete", r.Requests[storage.Put]+r.Requests[storage.List],
-		r.Requests[storage.Get]+r.Requests[storage.Head], r.Requests[storage.Delete])
-	row("retries", "%d", r.Retries)
-	row("time", "%s", r.took())
-	if r.Error != "" {
-		row("error", "%s", strings.ReplaceAll(strings.ReplaceAll(r.Error, "|", `\|`), "\n", " "))
-	}
-	return b.String() + "\n"
 }
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }

@@ -1,21 +1,26 @@
-package publisher
+// Package guard refuses sites that must not replace the live one, or objects that no publisher has put.
+package guard
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/followpress/followpress/publisher/internal/lock"
+	"github.com/followpress/followpress/publisher/internal/requests"
+	"github.com/followpress/followpress/publisher/internal/survey"
 	"github.com/followpress/followpress/site"
 )
 
 // A Percent is a share of 0 to 100 %, in millionths, so that no comparison depends on rounding.
 type Percent uint32
 
+// hundred is 100 %.
 const hundred Percent = 1_000_000
 
 // UnmarshalText reads a percentage such as 5% or 0.5%. The sign is required: 0.05 could mean five
@@ -64,58 +69,75 @@ func (p Percent) checkLoss(live, next site.Counts) error {
 		"check why the snapshot has less, or publish with --max-loss 100%%", p, strings.Join(lost, ", "))
 }
 
-// ErrRollback means that the site to publish is older than the live one, or than one that readers
-// have seen.
-var ErrRollback = errors.New("the site is older than the one in the bucket")
+var (
+	// ErrRollback means that the site to publish is older than the live one, or than one that readers
+	// have seen.
+	ErrRollback = errors.New("the site is older than the one in the bucket")
+	// ErrFuture means that the site's time is in the future. Every later site would then count as a
+	// rollback.
+	ErrFuture = errors.New("the site's time is in the future")
+	// ErrForeign means that a publish would overwrite objects that no publisher has put.
+	ErrForeign = errors.New("the site would overwrite foreign objects")
+)
 
-// errFuture means that the site's time is in the future. Every later site would then count as a
-// rollback.
-var errFuture = errors.New("the site's time is in the future")
+// A Guard compares the site to publish with the live one. See publisher.Options.
+type Guard struct {
+	Site          *site.Root
+	AsOf          time.Time // time of Site
+	NotAfter      time.Time
+	MaxLoss       *Percent
+	AllowRollback bool
+	Overwrite     bool
+}
 
-// refuseFuture returns an error if the site's time is after Options.NotAfter.
-func (r *run) refuseFuture() error {
-	if most := r.options.NotAfter; !most.IsZero() && r.asOf.After(most) {
+// Future returns an error if the site's time is after NotAfter.
+func (g *Guard) Future() error {
+	if !g.NotAfter.IsZero() && g.AsOf.After(g.NotAfter) {
 		return fmt.Errorf("%w: as_of is %s, the latest allowed is %s; set the clock, or check where the snapshot's time comes from",
-			errFuture, r.source.Root.AsOf, most.UTC().Format(time.RFC3339))
+			ErrFuture, g.Site.AsOf, g.NotAfter.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
 
-// refuseRollback returns an error if the site is older than the time live, unless
-// Options.AllowRollback is set.
-func (r *run) refuseRollback(live string) error {
-	if r.options.AllowRollback || !r.isOlder(live) {
+// Rollback returns an error if the site is older than the time live, unless AllowRollback is set.
+func (g *Guard) Rollback(live string) error {
+	if g.AllowRollback || !g.isOlder(live) {
 		return nil
 	}
 	return fmt.Errorf("%w: it is as of %s, and %s was published; check why the snapshot is older, or use --allow-rollback",
-		ErrRollback, r.source.Root.AsOf, live)
+		ErrRollback, g.Site.AsOf, live)
 }
 
 // isOlder reports whether the site is older than the time live. It returns false if live is not a
 // valid time.
-func (r *run) isOlder(live string) bool {
+func (g *Guard) isOlder(live string) bool {
 	was, err := time.Parse(time.RFC3339, live)
-	return err == nil && r.asOf.Before(was)
+	return err == nil && g.AsOf.Before(was)
 }
 
-// guard compares the site with the live one, whose root is body. It returns an error if the site is
+// NewerSite explains that the version of a live site is not known.
+func NewerSite(err error) error {
+	return fmt.Errorf("compare with the live site: %w; use the newer version", err)
+}
+
+// Loss compares the site with the live one, whose root is body. It returns an error if the site is
 // older or would lose too much. A first publish has nothing to lose, even if it was cut off. A site
 // that may be older may also have less.
-func (r *run) guard(ctx context.Context, body []byte) error {
+func (g *Guard) Loss(ctx context.Context, bucket *requests.Bucket, body []byte) error {
 	most := hundred
-	if r.options.MaxLoss != nil {
-		most = *r.options.MaxLoss
+	if g.MaxLoss != nil {
+		most = *g.MaxLoss
 	}
 	const unknown = "cannot tell what the live site has (%w); if this site is complete, publish it with --max-loss 100%%"
 	if body == nil {
 		if most >= hundred {
 			return nil
 		}
-		mark, err := lock.ReadMark(ctx, r.bucket)
+		mark, err := lock.ReadMark(ctx, bucket)
 		if err != nil || mark != nil {
 			return err
 		}
-		if removed, err := r.hasManifest(ctx); err != nil || !removed {
+		if removed, err := survey.HasManifest(ctx, bucket); err != nil || !removed {
 			return err
 		}
 		return fmt.Errorf(unknown, errors.New("the bucket has a manifest but no "+string(site.RootKey)))
@@ -123,11 +145,30 @@ func (r *run) guard(ctx context.Context, body []byte) error {
 	live, err := site.ParseRoot(body)
 	switch {
 	case errors.Is(err, site.ErrNewer):
-		return newerSite(err)
+		return NewerSite(err)
 	case err != nil && most < hundred:
 		return fmt.Errorf(unknown, err)
-	case err == nil && r.isOlder(live.AsOf):
-		return r.refuseRollback(live.AsOf)
+	case err == nil && g.isOlder(live.AsOf):
+		return g.Rollback(live.AsOf)
 	}
-	return most.checkLoss(live.Counts, r.source.Root.Counts)
+	return most.checkLoss(live.Counts, g.Site.Counts)
+}
+
+const maxForeignNamed = 5
+
+// Foreign returns an error for objects that a run would overwrite, unless Overwrite is set.
+func (g *Guard) Foreign(keys []site.Key) error {
+	if len(keys) == 0 || g.Overwrite {
+		return nil
+	}
+	slices.Sort(keys)
+	more := ""
+	if n := len(keys) - maxForeignNamed; n > 0 {
+		more, keys = fmt.Sprintf(" and %d more", n), keys[:maxForeignNamed]
+	}
+	var named []string
+	for _, key := range keys {
+		named = append(named, string(key))
+	}
+	return fmt.Errorf("%w: %s%s; use a separate prefix, or --overwrite to replace them", ErrForeign, strings.Join(named, ", "), more)
 }
