@@ -511,11 +511,11 @@ func TestHTTP(t *testing.T) {
 // server escapes it in another way.
 func TestSecretsThatServersSpellTheirWay(t *testing.T) {
 	for query, answers := range map[string][]string{
-		"apikey=apikey-0123SECRET":      {"apikey=apikey-0123SECRET"},
-		"apikey-0123SECRET=apikey":      {"apikey-0123SECRET=apikey"},
-		"token=0123%2bSECRET%2fabcdef":  {"0123%2bSECRET%2fabcdef", "0123%2BSECRET%2Fabcdef", "0123+SECRET/abcdef"},
-		"token=0123+SECRET%7Eabcdef":    {"0123+SECRET%7eabcdef", "0123%20SECRET~abcdef", "0123%2BSECRET~abcdef", "0123 SECRET~abcdef"},
-		"token=0123%FFSECRET%E9abcdef":  {"0123\xffSECRET\xe9abcdef", "0123%ffSECRET%e9abcdef"},
+		"apikey=apikey-0123SECRET":       {"apikey=apikey-0123SECRET"},
+		"apikey-0123SECRET=apikey":       {"apikey-0123SECRET=apikey"},
+		"token=0123%2bSECRET%2fabcdef":   {"0123%2bSECRET%2fabcdef", "0123%2BSECRET%2Fabcdef", "0123+SECRET/abcdef"},
+		"token=0123+SECRET%7Eabcdef":     {"0123+SECRET%7eabcdef", "0123%20SECRET~abcdef", "0123%2BSECRET~abcdef", "0123 SECRET~abcdef"},
+		"token=0123%FFSECRET%E9abcdef":   {"0123\xffSECRET\xe9abcdef", "0123%ffSECRET%e9abcdef"},
 		"token=0123SECRET&u={path}&x=23": {"0123SECRET"},
 	} {
 		for _, answer := range answers {
