@@ -264,7 +264,7 @@ func (c *chainSync) ledger() (*ledger, error) {
 	if top == nil {
 		return l, nil
 	}
-	_, err := read(c.store.folder, c.chain, *top, func(e source.Event) bool {
+	_, err := read(c.store.folder, c.chain, point{}, *top, func(e source.Event) bool {
 		l.add(&e)
 		return true
 	})

@@ -135,17 +135,24 @@ func (s *State) folder(c source.Chain) folder {
 // and takes little memory for any number of events. It fails if the last Sync of a chain did not
 // complete.
 func (s *State) Events() source.Events {
+	return s.events(func(c source.Chain, yield func(source.Event) bool) (more bool, err error) {
+		top, err := s.complete(c)
+		if err != nil {
+			return false, err
+		}
+		return read(s.folder(c), c, point{}, top, yield)
+	})
+}
+
+// events yields what read passes to yield for each chain, until read returns false or an error.
+func (s *State) events(read func(c source.Chain, yield func(source.Event) bool) (more bool, err error)) source.Events {
 	return func(yield func(source.Event, error) bool) {
 		for _, c := range s.deployment.Chains {
-			top, err := s.complete(c)
-			more := false
-			if err == nil {
-				more, err = read(s.folder(c), c, top, func(e source.Event) bool { return yield(e, nil) })
-			}
+			more, err := read(c, func(e source.Event) bool { return yield(e, nil) })
 			if err != nil {
 				yield(source.Event{}, err)
 			}
-			if !more {
+			if !more || err != nil {
 				return
 			}
 		}
@@ -237,17 +244,9 @@ func (s *State) Verified(chain uint64) (uint64, error) {
 // Between yields the events after from up to to, chain by chain, like Events. The State must not
 // have forgotten its events at from.
 func (s *State) Between(from, to Position) source.Events {
-	return func(yield func(source.Event, error) bool) {
-		for _, c := range s.deployment.Chains {
-			more, err := readBetween(s.folder(c), c, from.points[c.ID], to.points[c.ID], func(e source.Event) bool { return yield(e, nil) })
-			if err != nil {
-				yield(source.Event{}, err)
-			}
-			if !more {
-				return
-			}
-		}
-	}
+	return s.events(func(c source.Chain, yield func(source.Event) bool) (more bool, err error) {
+		return read(s.folder(c), c, from.points[c.ID], to.points[c.ID], yield)
+	})
 }
 
 // Extends reports whether a State at p may still have its events at an earlier Position. It cannot

@@ -406,13 +406,8 @@ func (s *store) sync(file *os.File) error {
 	return err
 }
 
-// read calls yield with each event of a chain up to a point, in order, until yield returns false.
-func read(in folder, c source.Chain, to point, yield func(source.Event) bool) (more bool, err error) {
-	return readBetween(in, c, point{}, to, yield)
-}
-
-// readBetween is read for the events after another point.
-func readBetween(in folder, c source.Chain, from, to point, yield func(source.Event) bool) (more bool, err error) {
+// read calls yield with each event of a chain between two points, in order, until yield returns false.
+func read(in folder, c source.Chain, from, to point, yield func(source.Event) bool) (more bool, err error) {
 	file, err := in.open(logsFile, os.O_RDONLY)
 	if err != nil {
 		return false, err

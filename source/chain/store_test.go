@@ -70,7 +70,7 @@ func newStore(t *testing.T, dir string, reread *uint64) *store {
 
 func stored(t *testing.T, s *store) (all []source.Event) {
 	t.Helper()
-	if _, err := read(s.folder, base, *s.top(), func(e source.Event) bool { all = append(all, cloned(e)); return true }); err != nil {
+	if _, err := read(s.folder, base, point{}, *s.top(), func(e source.Event) bool { all = append(all, cloned(e)); return true }); err != nil {
 		t.Fatal(err)
 	}
 	return all
@@ -195,7 +195,7 @@ func TestDamagedStore(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		_, err = read(folderOf(t, dir), base, *s.top(), func(source.Event) bool { return true })
+		_, err = read(folderOf(t, dir), base, point{}, *s.top(), func(source.Event) bool { return true })
 		return errors.Join(err, s.close())
 	}
 	for at := int64(0); at < size; at += 1 + size/100 {
@@ -231,7 +231,7 @@ func TestLogsOfAnotherState(t *testing.T) {
 	dir := t.TempDir()
 	top := *filled(t, dir, 5).top()
 	top.Events--
-	if _, err := read(folderOf(t, dir), base, top, func(source.Event) bool { return true }); !errors.Is(err, errDamaged) {
+	if _, err := read(folderOf(t, dir), base, point{}, top, func(source.Event) bool { return true }); !errors.Is(err, errDamaged) {
 		t.Errorf("got %v, want that it is damaged", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"time"
@@ -252,7 +253,7 @@ func (t *Tail) read(ctx context.Context, n Nodes, headers []provider.Header) err
 
 // add appends blocks.
 func (t *Tail) add(blocks map[uint64]*TailBlock) {
-	for _, number := range sortedKeys(blocks) {
+	for _, number := range slices.Sorted(maps.Keys(blocks)) {
 		b := *blocks[number]
 		for i := range b.Events {
 			b.Events[i].Time = milliseconds(b.Time)
@@ -328,15 +329,6 @@ func (t *Tail) setTimes(ctx context.Context, n Nodes, untimed map[uint64]common.
 		blocks[number].Time = seconds
 	}
 	return nil
-}
-
-func sortedKeys(blocks map[uint64]*TailBlock) []uint64 {
-	numbers := make([]uint64, 0, len(blocks))
-	for number := range blocks {
-		numbers = append(numbers, number)
-	}
-	slices.Sort(numbers)
-	return numbers
 }
 
 // thin forgets some old blocks without events if there are many: every second one of the older
@@ -419,7 +411,7 @@ func (t *Tail) Audit(ctx context.Context, n Nodes) error {
 	if err := t.logs(ctx, n, t.audited+1, head, blocks); err != nil {
 		return err
 	}
-	for _, number := range sortedKeys(blocks) {
+	for _, number := range slices.Sorted(maps.Keys(blocks)) {
 		i, ok := t.at(number)
 		had := 0
 		if ok {

@@ -104,7 +104,7 @@ func (p *Past) findTime() error {
 		return fmt.Errorf("chain %d (%s) was read up to block %d only: read more without --until, or name an earlier block", c.ID, c.Name, top.Block)
 	}
 	ms, found := int64(0), false
-	_, err = read(s.folder(c), c, top, func(e source.Event) bool {
+	_, err = read(s.folder(c), c, point{}, top, func(e source.Event) bool {
 		if e.Block > m.Block {
 			return false
 		}
@@ -159,27 +159,19 @@ func (p *Past) Chains() ([]site.ChainInput, error) {
 
 // Events yields the events of all chains up to the Moment, like State.Events.
 func (p *Past) Events() source.Events {
-	return func(yield func(source.Event, error) bool) {
-		for _, c := range p.state.deployment.Chains {
-			top, err := p.state.complete(c)
-			wanted := true
-			if err == nil {
-				end := p.cut[c.ID]
-				_, err = read(p.state.folder(c), c, top, func(e source.Event) bool {
-					if e.Block > end.block || e.Time > end.time {
-						return false
-					}
-					wanted = yield(e, nil)
-					return wanted
-				})
-			}
-			if err != nil {
-				yield(source.Event{}, err)
-				return
-			}
-			if !wanted {
-				return
-			}
+	return p.state.events(func(c source.Chain, yield func(source.Event) bool) (more bool, err error) {
+		top, err := p.state.complete(c)
+		if err != nil {
+			return false, err
 		}
-	}
+		more = true
+		_, err = read(p.state.folder(c), c, point{}, top, func(e source.Event) bool {
+			if end := p.cut[c.ID]; e.Block > end.block || e.Time > end.time {
+				return false
+			}
+			more = yield(e)
+			return more
+		})
+		return more, err
+	})
 }
