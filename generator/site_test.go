@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/afero"
 	"golang.org/x/sync/errgroup"
@@ -241,45 +240,29 @@ func TestOpenIsStopped(t *testing.T) {
 	}
 }
 
-// TestShardsTakeTimeInProportion: the time to read a shard does not depend on the length of its
-// list. If each shard examined the whole list, a shard of the longer one would take about ten times
-// as long.
-func TestShardsTakeTimeInProportion(t *testing.T) {
-	const short, long, most = 10_000, 80_000, 6
+// BenchmarkShard reads the shards of a short list and of a long one: the time per shard does not depend
+// on the length of the list.
+func BenchmarkShard(b *testing.B) {
 	for api, load := range map[string]func(context.Context, afero.Fs, int) (generator.Graph, error){
 		site.APISpec: generator.Load, site.APIEFP: generator.LoadEFP,
 	} {
-		perShard := func(follows int) (least time.Duration) {
-			rows := repeatedRows(follows, func(i int) string { return recordRow("1", fmt.Sprintf("0x%040x", i+1), "") })
-			graph, err := load(t.Context(), beforeRefreshes().adding("records", rows...).fs(), 2)
-			if err != nil {
-				t.Fatal(err)
-			}
-			shards := follows / site.SearchShardSize
-			for range 3 {
-				from, err := graph.Reader(t.Context(), site.Config{API: api})
+		for _, follows := range []int{10_000, 80_000} {
+			b.Run(fmt.Sprintf("%s/%d", api, follows), func(b *testing.B) {
+				rows := repeatedRows(follows, func(i int) string { return recordRow("1", fmt.Sprintf("0x%040x", i+1), "") })
+				graph, err := load(b.Context(), beforeRefreshes().adding("records", rows...).fs(), 2)
 				if err != nil {
-					t.Fatal(err)
+					b.Fatal(err)
 				}
-				start := time.Now()
-				for n := range shards {
-					if _, err := from.Get(t.Context(), site.SearchShardKey("1", n)); err != nil {
-						t.Fatal(err)
+				from, err := graph.Reader(b.Context(), site.Config{API: api})
+				if err != nil {
+					b.Fatal(err)
+				}
+				for n := 0; b.Loop(); n++ {
+					if _, err := from.Get(b.Context(), site.SearchShardKey("1", n%(follows/site.SearchShardSize))); err != nil {
+						b.Fatal(err)
 					}
 				}
-				if took := time.Since(start) / time.Duration(shards); least == 0 || took < least {
-					least = took
-				}
-			}
-			return least
-		}
-		one, other := perShard(short), perShard(long)
-		for try := 1; other > most*one && try < 10; try++ { // other programs may slow down one measurement
-			one, other = min(one, perShard(short)), min(other, perShard(long))
-		}
-		t.Logf("%s: %v a shard of %d follows, %v of %d", api, one, short, other, long)
-		if other > most*one {
-			t.Errorf("%s: a shard of %d follows takes %v, and one of %d takes %v, want at most %d times as long", api, short, one, long, other, most)
+			})
 		}
 	}
 }

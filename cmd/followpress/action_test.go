@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"go.yaml.in/yaml/v3"
+	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/fixtures/history"
 	"github.com/followpress/followpress/internal/testenv/meanrpc"
@@ -28,7 +28,7 @@ type action struct {
 		Steps []struct {
 			Name, If, Run string
 			Env           map[string]string
-			MayFail       bool `yaml:"continue-on-error"`
+			MayFail       bool `json:"continue-on-error"`
 		}
 	}
 	ran map[string]bool
@@ -99,12 +99,14 @@ func TestActionSteps(t *testing.T) {
 	t.Setenv("AWS_REGION", "us-east-1")
 	t.Setenv("FOLLOWPRESS_NO_SYNC", "1")
 	t.Setenv("FOLLOWPRESS_EXPLORER", "false")
-	text, err := os.ReadFile(root + "/action.yml")
+	decode := exec.Command("node", "-p", `JSON.stringify(require("js-yaml").load(require("fs").readFileSync("../../../action.yml", "utf8")))`)
+	decode.Dir = root + "/internal/tools/packages"
+	text, err := decode.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := &action{t: t, ran: map[string]bool{}}
-	if err := yaml.Unmarshal(text, a); err != nil {
+	if err := json.Unmarshal(text, a); err != nil {
 		t.Fatal(err)
 	}
 	played := history.Random(5, history.Options{Chains: history.Production(), Transactions: 100})
