@@ -25,6 +25,12 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
+// A Site is the site to publish: a folder, a tar file or parts. Get is called from many goroutines
+// and returns storage.ErrNotFound for an object that does not exist.
+type Site interface {
+	Get(ctx context.Context, key site.Key) ([]byte, error)
+}
+
 // Publish makes the bucket equal to the site. The report is never nil, also after an error. When
 // ctx ends, Publish returns its cause after at most grace, because of requests in flight; the next
 // publish, from any machine, resumes. Errors include ErrLocked, ErrLockLost and errInterleaved.

@@ -24,6 +24,13 @@ func ConfigOf(ctx context.Context, from Site) (site.Config, error) {
 	return source.Root.Config, nil
 }
 
+// A setUpper is a Bucket that SetUp can create and open to readers.
+type setUpper interface {
+	Create(ctx context.Context) (created bool, err error)
+	AllowRead(ctx context.Context, patterns []string) error
+	AllowOrigins(ctx context.Context) error
+}
+
 // Skipped begins the lines of SetUp about skipped steps.
 const Skipped = "skipped: "
 

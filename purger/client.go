@@ -33,7 +33,6 @@ type verdict int
 
 const (
 	byStatus verdict = iota // the status decides
-	good
 	nothing  // success: the cache had nothing to purge
 	tryAgain // retryable
 )
@@ -125,7 +124,7 @@ func (c *client) attempt(ctx context.Context, request func(context.Context) (*ht
 	if said == nothing {
 		c.empty.Add(1)
 	}
-	if said == good || said == nothing || said == byStatus && status/100 == 2 {
+	if said == nothing || said == byStatus && status/100 == 2 {
 		return answer, nil
 	}
 	err = &statusError{status, c.quote(answer)}

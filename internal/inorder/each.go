@@ -3,6 +3,8 @@ package inorder
 import (
 	"context"
 	"iter"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Each calls work for 0 to n-1, from at most limit goroutines, and done with each result, in this
@@ -33,4 +35,23 @@ func Numbers(n int) iter.Seq2[int, error] {
 			}
 		}
 	}
+}
+
+// Chunks calls f for 0 to n-1, from as many goroutines as there are workers, each of which takes some
+// thousand successive numbers at a time. Unlike the other functions it keeps no order.
+func Chunks(ctx context.Context, workers, n int, f func(i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(workers)
+	const chunk = 4096
+	for from := 0; from < n; from += chunk {
+		group.Go(func() error {
+			for i := from; i < min(from+chunk, n); i++ {
+				if err := f(i); err != nil {
+					return err
+				}
+			}
+			return ctx.Err()
+		})
+	}
+	return group.Wait()
 }

@@ -1,3 +1,5 @@
+// Package plan computes the changes that make a bucket equal to a site, and their order, from the
+// manifests of both or from a survey. It changes nothing.
 package plan
 
 import (
@@ -8,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/followpress/followpress/internal/inorder"
+	"github.com/followpress/followpress/publisher/internal/lock"
 	"github.com/followpress/followpress/publisher/internal/origin"
 	"github.com/followpress/followpress/publisher/internal/requests"
 	"github.com/followpress/followpress/publisher/internal/spool"
@@ -16,6 +19,7 @@ import (
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/site/shards"
+	"github.com/followpress/followpress/storage"
 )
 
 // A Plan lists the changes that make the bucket equal to the site. Entry points are the objects
@@ -100,15 +104,10 @@ func (p *Plan) Changed(most int) (keys []site.Key, complete bool, err error) {
 		}
 		keys = append(keys, key)
 	}
-	for _, s := range p.Shards {
-		if s.Manifest {
-			keys = append(keys, site.ManifestKey(s.Shard))
-		}
-	}
 	for _, d := range p.Deltas {
 		keys = append(keys, d.Key)
 	}
-	for _, name := range p.Indexes {
+	for _, name := range p.ManifestNames() {
 		keys = append(keys, site.ManifestKey(name))
 	}
 	return keys, true, nil
@@ -409,4 +408,59 @@ func (p *Planner) staleRoutes() map[routes.ID]bool {
 		}
 	}
 	return stale
+}
+
+// FromListing makes a plan from a listing. It skips objects that a run put before it was cut off,
+// and deletes leftovers that do not belong to the site.
+func (p *Planner) FromListing(ctx context.Context, found *lock.Mark, progress requests.Progress) (*Plan, error) {
+	if found == nil {
+		found = &lock.Mark{}
+	}
+	next := &p.Source.Root
+	result := New(spool.New(p.Bucket.Log, p.Memory), p.Live != nil)
+	configs := found.Configs(p.Live, next)
+	manifest, err := p.Source.Manifest(ctx)
+	if err != nil {
+		result.Close()
+		return nil, err
+	}
+	s := &survey.Survey{Bucket: p.Bucket, Root: next, Manifest: manifest, Own: manifest, Ours: true, Progress: progress, Configs: configs, Refreshers: p.Refreshers, Memory: p.Memory,
+		Found: p.Findings(result),
+		UpToDate: func(info storage.Info) bool {
+			route, ok := next.Config.RouteOf(info.Key)
+			if !ok {
+				return false
+			}
+			rules, known := found.RulesAt(info.Modified, route.Pattern, p.Live)
+			return known && rules == next.HeaderRules[route.Pattern]
+		}}
+	if err := s.Take(ctx); err != nil {
+		result.Close()
+		return nil, p.Source.Damaged(err)
+	}
+	return result, nil
+}
+
+// Findings returns a function that adds a survey's findings to a plan. Foreign objects stay.
+func (p *Planner) Findings(to *Plan) func(survey.Finding) {
+	return func(f survey.Finding) {
+		switch f.State {
+		case survey.Unknown, survey.Announced:
+			to.addDelete(f.Key)
+		case survey.Missing, survey.Altered, survey.Stale:
+			if name, ok := strings.CutPrefix(string(f.Key), string(site.ManifestKey(""))); ok {
+				if name == f.Shard {
+					to.addManifest(name)
+				} else {
+					to.addIndex(name)
+				}
+				return
+			}
+			reason := site.Altered
+			if f.State == survey.Missing {
+				reason = site.Added
+			}
+			to.Add(p.Source.Root.Config, f.Shard, site.Change{Entry: f.Entry, Reason: reason})
+		}
+	}
 }

@@ -1,3 +1,0 @@
-// Package survey compares a bucket with the objects that a manifest names, by a listing, and by
-// digests one by one where the listing has none.
-package survey
