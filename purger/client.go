@@ -33,8 +33,8 @@ type verdict int
 
 const (
 	byStatus verdict = iota // the status decides
-	nothing  // success: the cache had nothing to purge
-	tryAgain // retryable
+	nothing                 // success: the cache had nothing to purge
+	tryAgain                // retryable
 )
 
 // A client makes requests, and retries them with exponential backoff after a retryable
