@@ -16,6 +16,7 @@ import (
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/snapshot/memory"
 )
 
 var memoryTime = time.Unix(1_700_000_000, 0)
@@ -33,13 +34,13 @@ func TestMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables := map[snapshot.Table][]snapshot.Piece{}
-	rows, err := snapshot.ListRows(lists)
+	tables := map[snapshot.Table][]memory.Piece{}
+	rows, err := memory.ListRows(lists)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables[snapshot.TableLists] = []snapshot.Piece{rows.Piece()}
-	if rows, err = snapshot.RecordRows(records); err != nil {
+	tables[snapshot.TableLists] = []memory.Piece{rows.Piece()}
+	if rows, err = memory.RecordRows(records); err != nil {
 		t.Fatal(err)
 	}
 	for _, l := range lists {
@@ -56,7 +57,7 @@ func TestMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tables[snapshot.TableRecords] = append(tables[snapshot.TableRecords], p, snapshot.Piece{})
+		tables[snapshot.TableRecords] = append(tables[snapshot.TableRecords], p, memory.Piece{})
 	}
 	ops := uint64(9)
 	meta := snapshot.Meta{AsOf: memoryTime, ListOps: &ops, Chains: []site.ChainInput{{ChainID: 1, Hash: "0x"}}, Badges: &site.ServiceInput{}}
@@ -127,7 +128,7 @@ func TestWithPrimary(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		rowsOf := func(w *snapshot.Writer) snapshot.Rows {
+		rowsOf := func(w *snapshot.Writer) memory.Rows {
 			rows, _, err := w.Rows(snapshot.TableAccounts)
 			if err != nil {
 				t.Fatal(err)
@@ -138,7 +139,7 @@ func TestWithPrimary(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var pieces []snapshot.Piece
+		var pieces []memory.Piece
 		for i, part := range parts {
 			rows, err := part.WithPrimary(naming[i])
 			if err != nil {
@@ -146,8 +147,8 @@ func TestWithPrimary(t *testing.T) {
 			}
 			pieces = append(pieces, rows.Piece())
 		}
-		text := func(pieces ...snapshot.Piece) string {
-			files, err := snapshot.NewMemory(snapshot.Meta{AsOf: memoryTime}, map[snapshot.Table][]snapshot.Piece{snapshot.TableAccounts: pieces})
+		text := func(pieces ...memory.Piece) string {
+			files, err := snapshot.NewMemory(snapshot.Meta{AsOf: memoryTime}, map[snapshot.Table][]memory.Piece{snapshot.TableAccounts: pieces})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -165,14 +166,14 @@ func TestWithPrimary(t *testing.T) {
 
 // TestAddresses: the accounts that only one of two lists contains are found, at any position.
 func TestAddresses(t *testing.T) {
-	rows := func(of ...byte) snapshot.Rows {
+	rows := func(of ...byte) memory.Rows {
 		var records []snapshot.Record
 		for _, b := range of {
 			data := make([]byte, 20)
 			data[0] = b
 			records = append(records, snapshot.Record{Version: 1, Type: "address", Data: data, Tags: []string{`","data":"0x`}, Added: 1})
 		}
-		r, err := snapshot.RecordRows(records)
+		r, err := memory.RecordRows(records)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,14 +190,14 @@ func TestAddresses(t *testing.T) {
 		{[]byte{1, 1}, []byte{1}, []byte{1}},
 	} {
 		var got []byte
-		for _, a := range snapshot.Addresses(rows(test.one...), rows(test.other...)) {
+		for _, a := range memory.Addresses(rows(test.one...), rows(test.other...)) {
 			got = append(got, a[0])
 		}
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%v and %v: got %v, want %v", test.one, test.other, got, test.want)
 		}
 	}
-	if other, err := snapshot.RecordRows([]snapshot.Record{{Version: 1, Type: "2", Data: make([]byte, 20), Added: 1}}); err != nil || len(snapshot.Addresses(other, snapshot.Rows{})) > 0 {
-		t.Errorf("a record of another type: got %v, %v, want no address", snapshot.Addresses(other, snapshot.Rows{}), err)
+	if other, err := memory.RecordRows([]snapshot.Record{{Version: 1, Type: "2", Data: make([]byte, 20), Added: 1}}); err != nil || len(memory.Addresses(other, memory.Rows{})) > 0 {
+		t.Errorf("a record of another type: got %v, %v, want no address", memory.Addresses(other, memory.Rows{}), err)
 	}
 }

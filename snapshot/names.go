@@ -8,9 +8,9 @@ import (
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot/internal/folder"
-	"github.com/followpress/followpress/snapshot/internal/memory"
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
 	"github.com/followpress/followpress/snapshot/internal/table"
+	"github.com/followpress/followpress/snapshot/memory"
 )
 
 // A Table is one of the tables of a snapshot.
@@ -97,26 +97,6 @@ func Accounts(snapshot afero.Fs) iter.Seq2[Account, error] {
 // A RowError is an invalid row of a snapshot, or an invalid refreshed object.
 type RowError = rowjson.RowError
 
-// Rows are immutable rows of a table as bytes. Rows of records lack the token ID, so that several lists can share
-// them.
-type Rows = memory.Rows
-
-// A Piece is a sequence of rows of a table in memory. Pieces may share their Rows.
-type Piece = memory.Piece
-
-// RecordRows encodes rows of records, whose token IDs are ignored. It rejects what WriteRecord would reject.
-func RecordRows(records []Record) (Rows, error) { return memory.RecordRows(records) }
-
-// ListRows encodes rows of lists. It rejects what WriteList would reject, except repeated lists.
-func ListRows(lists []List) (Rows, error) { return memory.ListRows(lists) }
-
-// OpRows encodes rows of ops, which must be in the order of Op.Compare. It rejects what WriteOp would reject.
-func OpRows(ops []Op) (Rows, error) { return memory.OpRows(ops) }
-
-// Addresses returns the addresses in rows of accounts or records that are in only one of the arguments; from records,
-// the addresses that they are about. Rows that both share in the same order cost next to nothing.
-func Addresses(one, other Rows) []site.Address { return memory.Addresses(one, other) }
-
 // NewMemory returns a read-only snapshot in memory. Its files equal those of Create without compression for the same
 // rows. Missing tables have no rows; recommended and ops stay missing. The files never change, and are safe for
 // concurrent use.
@@ -124,7 +104,7 @@ func Addresses(one, other Rows) []site.Address { return memory.Addresses(one, ot
 // Rows stay text. A million records took 136 bytes each as text and 128 bytes as structs with shared strings. The
 // garbage collector would have to scan the latter, and digests, copies and comparisons need the text. Reading the
 // million takes 0.7 s on two cores, as from a file.
-func NewMemory(m Meta, tables map[Table][]Piece) (afero.Fs, error) {
+func NewMemory(m Meta, tables map[Table][]memory.Piece) (afero.Fs, error) {
 	meta, err := encodeMeta(m)
 	if err != nil {
 		return nil, err

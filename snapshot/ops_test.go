@@ -21,6 +21,7 @@ import (
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/op"
 	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/snapshot/memory"
 )
 
 func follow(a site.Address) []byte { return op.Append(nil, op.Follow, a, "") }
@@ -64,25 +65,25 @@ func TestOps(t *testing.T) {
 		t.Errorf("ops_from: got %q and the error %v", at, err)
 	}
 
-	rows, err := snapshot.OpRows(want)
+	rows, err := memory.OpRows(want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	memory, err := snapshot.NewMemory(asOf, map[snapshot.Table][]snapshot.Piece{snapshot.TableOps: {rows.Piece()}})
+	held, err := snapshot.NewMemory(asOf, map[snapshot.Table][]memory.Piece{snapshot.TableOps: {rows.Piece()}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := readOps(t, memory, ""); err != nil || !reflect.DeepEqual(got, want) {
+	if got, err := readOps(t, held, ""); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("in memory: got other rows and the error %v", err)
 	}
 
 	parts := t.TempDir()
 	for i, some := range slices.Collect(slices.Chunk(want, 9000)) {
-		rows, err := snapshot.OpRows(some)
+		rows, err := memory.OpRows(some)
 		if err != nil {
 			t.Fatal(err)
 		}
-		part, err := snapshot.NewMemory(asOf, map[snapshot.Table][]snapshot.Piece{snapshot.TableOps: {rows.Piece()}})
+		part, err := snapshot.NewMemory(asOf, map[snapshot.Table][]memory.Piece{snapshot.TableOps: {rows.Piece()}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,11 +101,11 @@ func TestOps(t *testing.T) {
 		t.Errorf("parts in the wrong order: got %v, want an error that names the first row of the second", err)
 	}
 
-	line, err := snapshot.OpRows([]snapshot.Op{{TokenID: "7", Time: 1_793_445_753_000, Chain: 8453, Block: 23456789, LogIndex: 12, Op: op.Append(nil, op.Tag, site.Address{0xab}, "top8")}})
+	line, err := memory.OpRows([]snapshot.Op{{TokenID: "7", Time: 1_793_445_753_000, Chain: 8453, Block: 23456789, LogIndex: 12, Op: op.Append(nil, op.Tag, site.Address{0xab}, "top8")}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, err := snapshot.NewMemory(asOf, map[snapshot.Table][]snapshot.Piece{snapshot.TableOps: {line.Piece()}})
+	one, err := snapshot.NewMemory(asOf, map[snapshot.Table][]memory.Piece{snapshot.TableOps: {line.Piece()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,9 +141,9 @@ func swap(t *testing.T, a, b string) {
 func TestOpsMayBeMissing(t *testing.T) {
 	for _, begun := range []bool{false, true} {
 		dir := filepath.Join(t.TempDir(), "snapshot")
-		w, memory := create(t, dir, fast), snapshot.InMemory()
+		w, held := create(t, dir, fast), snapshot.InMemory()
 		if begun {
-			if err := errors.Join(w.Begin(snapshot.TableOps), memory.Begin(snapshot.TableOps)); err != nil {
+			if err := errors.Join(w.Begin(snapshot.TableOps), held.Begin(snapshot.TableOps)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -153,7 +154,7 @@ func TestOpsMayBeMissing(t *testing.T) {
 		if begun && err != nil || !begun && !errors.Is(err, snapshot.ErrNoTable) {
 			t.Errorf("begun %v: got %v", begun, err)
 		}
-		if _, ok, err := memory.Rows(snapshot.TableOps); err != nil || ok != begun {
+		if _, ok, err := held.Rows(snapshot.TableOps); err != nil || ok != begun {
 			t.Errorf("begun %v, in memory: got %v, %v", begun, ok, err)
 		}
 	}
@@ -245,7 +246,7 @@ func TestHostileOps(t *testing.T) {
 		if err := w.WriteOp(o); err == nil || !strings.Contains(err.Error(), "ops.ndjson.zst:2: ") || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s, written: got %v, want %q", name, err, c.want)
 		}
-		if _, err := snapshot.OpRows([]snapshot.Op{good, o}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := memory.OpRows([]snapshot.Op{good, o}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s, in memory: got %v, want %q", name, err, c.want)
 		}
 	}
@@ -266,11 +267,11 @@ func TestOpsOutOfOrder(t *testing.T) {
 		if g.IntN(5) == 0 {
 			at = g.Int64N(int64(lines))
 		}
-		rows, err := snapshot.OpRows([]snapshot.Op{{TokenID: "1", Time: at * 1000, Op: follow(site.Address{})}})
+		rows, err := memory.OpRows([]snapshot.Op{{TokenID: "1", Time: at * 1000, Op: follow(site.Address{})}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		one, err := snapshot.NewMemory(asOf, map[snapshot.Table][]snapshot.Piece{snapshot.TableOps: {rows.Piece()}})
+		one, err := snapshot.NewMemory(asOf, map[snapshot.Table][]memory.Piece{snapshot.TableOps: {rows.Piece()}})
 		if err != nil {
 			t.Fatal(err)
 		}

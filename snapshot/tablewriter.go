@@ -10,8 +10,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/followpress/followpress/snapshot/internal/lines"
-	"github.com/followpress/followpress/snapshot/internal/memory"
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
+	"github.com/followpress/followpress/snapshot/memory"
 )
 
 // chunkBytes is the size of rows gathered before compression.
@@ -160,10 +160,10 @@ func InMemory() *Writer {
 
 // Rows returns the rows of a table in memory, which accepts no more rows. ok is false if nothing was written to the
 // table and Begin was not called.
-func (w *Writer) Rows(t Table) (r Rows, ok bool, err error) {
+func (w *Writer) Rows(t Table) (r memory.Rows, ok bool, err error) {
 	table := w.tables[t]
 	if !table.memory {
-		return Rows{}, false, errors.New("the rows of " + string(t) + " are not in memory")
+		return memory.Rows{}, false, errors.New("the rows of " + string(t) + " are not in memory")
 	}
 	if table.err == nil {
 		table.flush()

@@ -24,6 +24,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/upstreams"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/snapshot/memory"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/badge"
 	"github.com/followpress/followpress/source/internal/store"
@@ -471,7 +472,7 @@ func TestTold(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			files, err := snapshot.NewMemory(snapshot.Meta{AsOf: time.Now()}, map[snapshot.Table][]snapshot.Piece{
+			files, err := snapshot.NewMemory(snapshot.Meta{AsOf: time.Now()}, map[snapshot.Table][]memory.Piece{
 				snapshot.TableEvents: {rowsOf(t, w, snapshot.TableEvents)}, snapshot.TableBadges: {rowsOf(t, w, snapshot.TableBadges)},
 			})
 			if err != nil {
@@ -524,7 +525,7 @@ func TestTold(t *testing.T) {
 	})
 }
 
-func rowsOf(t *testing.T, w *snapshot.Writer, table snapshot.Table) snapshot.Piece {
+func rowsOf(t *testing.T, w *snapshot.Writer, table snapshot.Table) memory.Piece {
 	t.Helper()
 	rows, _, err := w.Rows(table)
 	if err != nil {

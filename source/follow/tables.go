@@ -7,6 +7,7 @@ import (
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/snapshot/memory"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/badge"
 	"github.com/followpress/followpress/source/profile"
@@ -55,16 +56,16 @@ func (t *Tables) write(w *snapshot.Writer, g *source.Graph, own ...source.Profil
 // additions holds the tables apart from lists and records in memory. Rows of accounts are split by
 // the first byte of their addresses, so that a changed primary list costs only one part.
 type additions struct {
-	tables   map[snapshot.Table]snapshot.Piece // all except accounts, unless those come from a file
-	profiles [256]snapshot.Rows                // accounts without primary lists
-	naming   [256]map[site.Address]string      // primary lists
-	accounts [256]snapshot.Piece               // profiles and naming combined
-	fixed    bool                              // accounts come from a file
+	tables   map[snapshot.Table]memory.Piece // all except accounts, unless those come from a file
+	profiles [256]memory.Rows                // accounts without primary lists
+	naming   [256]map[site.Address]string    // primary lists
+	accounts [256]memory.Piece               // profiles and naming combined
+	fixed    bool                            // accounts come from a file
 }
 
 // read reads the tables.
 func (t *Tables) read() (*additions, error) {
-	a := &additions{tables: map[snapshot.Table]snapshot.Piece{}, fixed: t.Files[snapshot.TableAccounts] != ""}
+	a := &additions{tables: map[snapshot.Table]memory.Piece{}, fixed: t.Files[snapshot.TableAccounts] != ""}
 	w := snapshot.InMemory()
 	if err := t.copy(w); err != nil {
 		return nil, err
@@ -133,7 +134,7 @@ func (a *additions) instead(others *additions) (changed []site.Address, err erro
 		return nil, nil
 	}
 	for part := range a.profiles {
-		changed = append(changed, snapshot.Addresses(others.profiles[part], a.profiles[part])...)
+		changed = append(changed, memory.Addresses(others.profiles[part], a.profiles[part])...)
 		if err := a.join(byte(part)); err != nil {
 			return nil, err
 		}
@@ -142,13 +143,13 @@ func (a *additions) instead(others *additions) (changed []site.Address, err erro
 }
 
 // files returns the tables of a snapshot with the given rows of lists and records.
-func (a *additions) files(lists snapshot.Rows, records []snapshot.Piece) map[snapshot.Table][]snapshot.Piece {
-	all := map[snapshot.Table][]snapshot.Piece{snapshot.TableLists: {lists.Piece()}, snapshot.TableRecords: records}
+func (a *additions) files(lists memory.Rows, records []memory.Piece) map[snapshot.Table][]memory.Piece {
+	all := map[snapshot.Table][]memory.Piece{snapshot.TableLists: {lists.Piece()}, snapshot.TableRecords: records}
 	if !a.fixed {
 		all[snapshot.TableAccounts] = slices.Clone(a.accounts[:])
 	}
 	for table, piece := range a.tables {
-		all[table] = []snapshot.Piece{piece}
+		all[table] = []memory.Piece{piece}
 	}
 	return all
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/snapshot/memory"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/replay"
 )
@@ -270,7 +271,7 @@ func TestOpsOrder(t *testing.T) {
 	if n := report.Ignored[replay.UntimedOp]; n != 1 || report.Records != 8 {
 		t.Errorf("got %d operations without a time, of %d records, want 1 of 8", n, report.Records)
 	}
-	if _, err := snapshot.OpRows(nil); err != nil {
+	if _, err := memory.OpRows(nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/op"
 	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/snapshot/memory"
 	"github.com/followpress/followpress/source"
 )
 
@@ -38,7 +39,7 @@ type recent struct {
 // A chunk holds consecutive rows.
 type chunk struct {
 	first, last snapshot.Op // without bytes
-	rows        snapshot.Rows
+	rows        memory.Rows
 }
 
 // An opMark identifies a row of a list: rows of one list with equal marks are equal.
@@ -225,7 +226,7 @@ func (r *recent) exchange(gone map[goneOp]struct{}, fresh []snapshot.Op, c *opCh
 
 func (r *recent) appendChunks(chunks []chunk, ops []snapshot.Op) ([]chunk, error) {
 	for some := range slices.Chunk(ops, r.most) {
-		rows, err := snapshot.OpRows(some)
+		rows, err := memory.OpRows(some)
 		if err != nil {
 			return nil, err
 		}
@@ -237,7 +238,7 @@ func (r *recent) appendChunks(chunks []chunk, ops []snapshot.Op) ([]chunk, error
 }
 
 // since returns the rows since a time within the window.
-func (r *recent) since(at int64) (pieces []snapshot.Piece, err error) {
+func (r *recent) since(at int64) (pieces []memory.Piece, err error) {
 	for _, c := range r.chunks {
 		switch {
 		case c.last.Time < at:
@@ -248,7 +249,7 @@ func (r *recent) since(at int64) (pieces []snapshot.Piece, err error) {
 			if err != nil {
 				return nil, err
 			}
-			rows, err := snapshot.OpRows(slices.DeleteFunc(ops, func(o snapshot.Op) bool { return o.Time < at }))
+			rows, err := memory.OpRows(slices.DeleteFunc(ops, func(o snapshot.Op) bool { return o.Time < at }))
 			if err != nil {
 				return nil, err
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/snapshot/memory"
 	"github.com/followpress/followpress/source"
 )
 
@@ -28,8 +29,8 @@ type Rows struct {
 	silent  map[source.Word]struct{} // other lists without the operations of their slot, beyond the limit
 	primary map[site.Address]source.Word
 
-	lists   snapshot.Rows
-	records []snapshot.Piece
+	lists   memory.Rows
+	records []memory.Piece
 	at      map[source.Word]int // index in records, by list
 	ops     recent
 	chains  []uint64 // chains of the contracts, by number
@@ -44,7 +45,7 @@ type shown struct {
 
 // A slotRows holds the rows of a slot, for all lists that have it.
 type slotRows struct {
-	rows snapshot.Rows
+	rows memory.Rows
 	size int // for sharing.has
 	ops  int // size of the rows of ops, for sharing.has
 }
@@ -92,14 +93,14 @@ func (x *Rows) Replace(r *Replay) {
 }
 
 // Lists returns the rows of lists as of the last Update.
-func (x *Rows) Lists() snapshot.Rows { return x.lists }
+func (x *Rows) Lists() memory.Rows { return x.lists }
 
 // Records returns the rows of records as of the last Update. They do not change.
-func (x *Rows) Records() []snapshot.Piece { return x.records }
+func (x *Rows) Records() []memory.Piece { return x.records }
 
 // Ops returns the rows of ops since a time in milliseconds since the Unix epoch, which must not be
 // before that of the last Update. They do not change.
-func (x *Rows) Ops(since int64) ([]snapshot.Piece, error) { return x.ops.since(since) }
+func (x *Rows) Ops(since int64) ([]memory.Piece, error) { return x.ops.since(since) }
 
 // Primary returns the token ID of the account's primary list as of the last Update; "" for none.
 func (x *Rows) Primary(account site.Address) string {
@@ -242,7 +243,7 @@ func (u *update) changedLists(t *touched) (places map[slotKey]struct{}) {
 			}
 			places[s.slot] = struct{}{}
 			if moved || had != has || was.account() != is.account() {
-				u.about(u.Rows.slots[s.slot].rows, snapshot.Rows{})
+				u.about(u.Rows.slots[s.slot].rows, memory.Rows{})
 			}
 		}
 	}
@@ -250,11 +251,11 @@ func (u *update) changedLists(t *touched) (places map[slotKey]struct{}) {
 }
 
 // about records the accounts of records that only one of two sets of rows has.
-func (u *update) about(one, other snapshot.Rows) {
+func (u *update) about(one, other memory.Rows) {
 	if u.first {
 		return
 	}
-	for _, a := range snapshot.Addresses(one, other) {
+	for _, a := range memory.Addresses(one, other) {
 		u.accounts[a] = struct{}{}
 	}
 }
@@ -323,7 +324,7 @@ func (u *update) rowsOf(ctx context.Context, keys []slotKey) ([]slotRows, error)
 				var records []snapshot.Record
 				records, numbers = u.replay.replay(&list, s, numbers[:0])
 				records, size := fitting(records)
-				rows, err := snapshot.RecordRows(records)
+				rows, err := memory.RecordRows(records)
 				if err != nil {
 					return err
 				}
@@ -366,7 +367,7 @@ func (u *update) order() error {
 	var limit sharing
 	var ofOps sharing
 	left, silent := map[source.Word]struct{}{}, map[source.Word]struct{}{}
-	records := make([]snapshot.Piece, 0, len(u.minted))
+	records := make([]memory.Piece, 0, len(u.minted))
 	at := make(map[source.Word]int, len(u.minted))
 	for _, t := range u.minted {
 		if !t.placed || u.sharing[t.slot][0] != t {
@@ -408,7 +409,7 @@ func (u *update) order() error {
 		lists[i] = u.replay.list(t)
 	}
 	var err error
-	u.Rows.lists, err = snapshot.ListRows(lists)
+	u.Rows.lists, err = memory.ListRows(lists)
 	return err
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/followpress/followpress/site"
 	siteop "github.com/followpress/followpress/site/op"
 	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/snapshot/memory"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/replay"
 )
@@ -29,8 +30,8 @@ func tablesOf(t *testing.T, r *replay.Replay) (lists, records, ops string, prima
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := func(table snapshot.Table, pieces ...snapshot.Piece) string {
-		files, err := snapshot.NewMemory(snapshot.Meta{AsOf: time.Unix(1, 0)}, map[snapshot.Table][]snapshot.Piece{table: pieces})
+	read := func(table snapshot.Table, pieces ...memory.Piece) string {
+		files, err := snapshot.NewMemory(snapshot.Meta{AsOf: time.Unix(1, 0)}, map[snapshot.Table][]memory.Piece{table: pieces})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +73,7 @@ func tablesOfRows(t *testing.T, x *replay.Rows, since int64, accounts map[site.A
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := snapshot.NewMemory(snapshot.Meta{AsOf: time.Unix(1, 0)}, map[snapshot.Table][]snapshot.Piece{
+	files, err := snapshot.NewMemory(snapshot.Meta{AsOf: time.Unix(1, 0)}, map[snapshot.Table][]memory.Piece{
 		snapshot.TableLists: {x.Lists().Piece()}, snapshot.TableRecords: x.Records(), snapshot.TableOps: recent,
 	})
 	if err != nil {

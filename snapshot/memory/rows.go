@@ -32,7 +32,7 @@ func (r Rows) Of(tokenID string) (Piece, error) {
 	return Piece{string(begin), r}, err
 }
 
-// RowsOf returns rows with that text of that many lines.
+// RowsOf returns rows with that text of that many lines, for snapshot.Writer.
 func RowsOf(text []byte, lines int) Rows { return Rows{text, lines} }
 
 // Len returns the number of rows.

@@ -15,7 +15,7 @@ import (
 	"github.com/followpress/followpress/snapshot/internal/table"
 )
 
-// New returns a snapshot in memory from the body of meta.json and the rows of tables.
+// New returns a snapshot in memory from the body of meta.json and the rows of tables, for snapshot.NewMemory.
 func New(meta []byte, tables map[rowjson.Table][]Piece) afero.Fs {
 	files := memory{table.MetaName: {{rows: Rows{meta, 1}}}}
 	for _, t := range rowjson.AllTables() {
