@@ -15,7 +15,7 @@ import (
 const (
 	ownPrefix  = "/_live/"
 	EventsPath = ownPrefix + "events" // a stream of rounds
-	StatusPath = ownPrefix + "status" // Options.Status
+	StatusPath = ownPrefix + "status" // Status as JSON
 )
 
 // ServeHTTP answers a request from the newest graph.
@@ -108,10 +108,6 @@ func setHeaders(header http.Header, all []site.Header) {
 }
 
 func (l *Live) serveStatus(w http.ResponseWriter, r *http.Request) {
-	if l.Options.Status != nil {
-		l.Options.Status.ServeHTTP(w, r)
-		return
-	}
 	body, err := json.Marshal(l.Status())
 	if err != nil {
 		l.shared.Refuse(w, r, site.InternalError)

@@ -53,9 +53,8 @@ type Options struct {
 	MaxWaiting int           // bounds requests that wait for a block; more are answered at once; 1,024. One client has an eighth at most, by Server.Refresh.Proxies
 	MaxStreams int           // maximum number of event streams, default 10,000; one client may have an eighth of these; more get a 503
 
-	Status http.Handler // answers /_live/status; nil means Status as JSON
-	Hooks  Hooks
-	Log    *slog.Logger // slog.Default()
+	Hooks Hooks
+	Log   *slog.Logger // slog.Default()
 }
 
 // Cache-Control of answers that caches may keep, unless Options.Server says otherwise.
@@ -292,15 +291,15 @@ func joined(was, is source.Round) source.Round {
 	if is.Snapshot == nil {
 		is.Snapshot = was.Snapshot
 	}
-	union := func(a, b []uint64) []uint64 { return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b)))) }
-	is.Undone = union(was.Undone, is.Undone)
-	is.Lists = slices.Compact(slices.Sorted(slices.Values(slices.Concat(was.Lists, is.Lists))))
-	is.Accounts = slices.CompactFunc(slices.SortedFunc(slices.Values(slices.Concat(was.Accounts, is.Accounts)), compareAddresses),
-		func(a, b site.Address) bool { return a == b })
+	is.Undone = union(was.Undone, is.Undone, cmp.Compare)
+	is.Lists = union(was.Lists, is.Lists, cmp.Compare)
+	is.Accounts = union(was.Accounts, is.Accounts, func(a, b site.Address) int { return slices.Compare(a[:], b[:]) })
 	return is
 }
 
-func compareAddresses(a, b site.Address) int { return slices.Compare(a[:], b[:]) }
+func union[T comparable](a, b []T, compare func(a, b T) int) []T {
+	return slices.Compact(slices.SortedFunc(slices.Values(slices.Concat(a, b)), compare))
+}
 
 // remake makes the graph of the last snapshot again, with newer refreshed data.
 func (l *Live) remake(ctx context.Context) {

@@ -57,6 +57,48 @@ func serveOne(handler http.Handler, r *http.Request) *httptest.ResponseRecorder 
 	return w
 }
 
+// sameAsTwin compares the answer of a handler with that of a naive computation. It returns both.
+func sameAsTwin(t testing.TB, where string, handler http.Handler, graph *naive.Graph, r naive.Request) (got *httptest.ResponseRecorder, contentType string, want []byte) {
+	t.Helper()
+	status, contentType, want := graph.Answer(r.Method, r.Path, r.RawQuery, r.Body)
+	got = answerTo(handler, r.Method, r.URL(), r.Body)
+	body := got.Body.Bytes()
+	if got.Code != status || status == 200 && r.Method != "HEAD" && !bytes.Equal(body, want) { // the recorder keeps a body
+		at := 0
+		for at < min(len(body), len(want)) && body[at] == want[at] {
+			at++
+		}
+		at = max(0, at-60)
+		t.Errorf("%s, %s: got %d and …%.300s, want %d and …%.300s", where, r, got.Code, body[min(at, len(body)):], status, want[min(at, len(want)):])
+	}
+	return got, contentType, want
+}
+
+// getOf returns the request for a URL.
+func getOf(url string) naive.Request {
+	path, query, _ := strings.Cut(url, "?")
+	return naive.Request{Method: "GET", Path: path, RawQuery: query}
+}
+
+// fewRequests checks that a path is answered with 200 after at most that many requests to the store, and
+// the second time, from the cache, after none.
+func fewRequests(t *testing.T, files server.Store, path string, most int64) {
+	t.Helper()
+	store := &counting{Store: files}
+	handler := newHandler(t, store, server.Options{})
+	defer handler.Close()
+	before := store.requests.Load()
+	for _, most := range []int64{most, 0} {
+		if w := ask(handler, path); w.Code != 200 {
+			t.Errorf("%s: got %d, want 200", path, w.Code)
+		}
+		if got := store.requests.Load() - before; got > most {
+			t.Errorf("%s: got %d requests to the store, want at most %d", path, got, most)
+		}
+		before = store.requests.Load()
+	}
+}
+
 var allNames = []string{site.NamesCopies, site.NamesLookup}
 
 func TestConformanceEFP(t *testing.T) {
@@ -147,17 +189,7 @@ func TestEFPAnswersAreThoseOfTheTwin(t *testing.T) {
 				if strings.Contains(r.Path, "//") {
 					continue
 				}
-				status, _, want := graph.Answer(r.Method, r.Path, r.RawQuery, r.Body)
-				got := answerTo(handler, r.Method, r.URL(), r.Body)
-				body := got.Body.Bytes()
-				if got.Code != status || status == 200 && r.Method != "HEAD" && !bytes.Equal(body, want) {
-					at := 0
-					for at < min(len(body), len(want)) && body[at] == want[at] {
-						at++
-					}
-					at = max(0, at-60)
-					t.Errorf("seed %d, %s: got %d and …%.300s, want %d and …%.300s", seed, r, got.Code, body[min(at, len(body)):], status, want[min(at, len(want)):])
-				}
+				sameAsTwin(t, fmt.Sprint("seed ", seed), handler, graph, r)
 			}
 		}
 	}
@@ -527,12 +559,7 @@ func TestPagesOfLongLists(t *testing.T) {
 			if (i+j)%servers.Rounds(4, 1) != 0 {
 				continue
 			}
-			target := path + more
-			path, query, _ := strings.Cut(target, "?")
-			status, _, want := graph.Answer("GET", path, query, nil)
-			if got := ask(handler, target); got.Code != status || !bytes.Equal(got.Body.Bytes(), want) {
-				t.Errorf("%s: got %d %.300s, want %d %.300s", target, got.Code, got.Body, status, want)
-			}
+			sameAsTwin(t, "long lists", handler, graph, getOf(path+more))
 		}
 	}
 }
@@ -541,35 +568,19 @@ func TestPagesOfLongLists(t *testing.T) {
 func TestRequestsToTheStore(t *testing.T) {
 	t.Parallel()
 	files := longSite(t)
-	check := func(path, body string, most int64) {
+	check := func(path string, most int64) {
 		t.Helper()
-		store := &counting{Store: storage.NewFolder(files)}
-		handler := newHandler(t, store, server.Options{})
-		defer handler.Close()
-		before := store.requests.Load()
-		method := "GET"
-		if body != "" {
-			method = "POST"
-		}
-		for _, most := range []int64{most, 0} { // the second time from the cache
-			if w := answerTo(handler, method, path, []byte(body)); w.Code != 200 {
-				t.Errorf("%s: got %d, want 200", path, w.Code)
-			}
-			if got := store.requests.Load() - before; got > most {
-				t.Errorf("%s: got %d requests to the store, want at most %d", path, got, most)
-			}
-			before = store.requests.Load()
-		}
+		fewRequests(t, storage.NewFolder(files), path, most)
 	}
 	for _, path := range longPaths() {
 		most := int64(2)
 		if strings.Contains(path, "lists/2/") && strings.Contains(path, "ollowers?") {
 			most = 3 // states of followers are in the records of a non-primary list
 		}
-		check(path+"&limit=20", "", most)
-		check(path+"&offset=90&limit=10", "", most)
+		check(path+"&limit=20", most)
+		check(path+"&offset=90&limit=10", most)
 		if !strings.Contains(path, "sort=followers") {
-			check(path+"&offset=1300&limit=10", "", most+1) // the shard, or two
+			check(path+"&offset=1300&limit=10", most+1) // the shard, or two
 		}
 	}
 	user, list, unknown := "/api/v1/users/"+numbered(1), "/api/v1/lists/1", "/api/v1/users/0x00000000000000000000000000000000deadbeef"
@@ -581,7 +592,7 @@ func TestRequestsToTheStore(t *testing.T) {
 		user + "/commonFollowers?leader=" + numbered(11): 4, user + "/recommended": 3, "/api/v1/discover?offset=3": 1,
 		"/api/v1/leaderboard/ranked?offset=20": 1, "/api/v1/leaderboard/ranked?sort=followers": 6, "/api/v1/leaderboard/search?term=n1&limit=20": 8,
 	} {
-		check(path, "", most)
+		check(path, most)
 	}
 	store := &counting{Store: storage.NewFolder(files)}
 	handler := newHandler(t, store, server.Options{})

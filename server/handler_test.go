@@ -165,18 +165,6 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-func TestFreshDataIsUnavailableWithoutASource(t *testing.T) {
-	base := serve(t, storage.NewFolder(demo(t)))
-	stored, want := request(t, http.MethodGet, base+largeList+"details")
-	fresh, body := request(t, http.MethodGet, base+largeList+"details?cache=fresh")
-	if body != want || fresh.Header.Get("X-Refresh") != "unavailable" || fresh.Header.Get("Cache-Control") != "no-store" {
-		t.Errorf("cache=fresh: got %v, want the stored object, X-Refresh: unavailable and no-store", fresh.Header)
-	}
-	if stored.Header.Get("X-Refresh") != "" {
-		t.Error("without cache=fresh: got X-Refresh, want none")
-	}
-}
-
 // A recordingStore records reads and can be made to fail.
 type recordingStore struct {
 	server.Store

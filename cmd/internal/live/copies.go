@@ -62,19 +62,9 @@ var (
 // copiedName matches the files a copy may contain, so a bucket cannot write elsewhere.
 var copiedName = regexp.MustCompile(`^(profiles/store\.db|badges/store\.db|chains/[0-9]{1,20}/(logs|checkpoint\.json))$`)
 
-// A copyBucket is the part of storage.Bucket that copies use.
-type copyBucket interface {
-	Get(ctx context.Context, key site.Key) ([]byte, error)
-	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
-	Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error)
-	Delete(ctx context.Context, keys []site.Key) error
-	List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error
-	Now() time.Time
-}
-
 // copies stores copies of a state in a bucket.
 type copies struct {
-	bucket copyBucket
+	bucket storage.Bucket
 	where  string // for messages
 }
 

@@ -39,7 +39,7 @@ const neverHolds storage.Condition = "00000000000000000000000000000000"
 // conditions. A store in memory needs no such test.
 func (f *Refresher) putIf(ctx context.Context, o storage.Object, condition storage.Condition) error {
 	c := f.conditional
-	if c.known.Load() == unknown && !f.inMemory && strings.HasPrefix(string(o.Key), string(site.RefreshPrefix)) {
+	if c.known.Load() == unknown && !f.options.InMemory && strings.HasPrefix(string(o.Key), string(site.RefreshPrefix)) {
 		err := f.fetcher.Put(ctx, f.bucket, o, neverHolds)
 		switch {
 		case err == nil:

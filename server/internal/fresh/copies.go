@@ -138,7 +138,7 @@ func (f *Refresher) namesOf(ctx context.Context, t Target, account site.Address)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return nil, err
 	}
-	names := refresh.Names(f.signing.Believed(site.RefreshKey(site.Details, t.TokenID), kept))
+	names := refresh.Names(f.options.Signing.Believed(site.RefreshKey(site.Details, t.TokenID), kept))
 	body, err := f.fetcher.Get(ctx, t.Config.UserObjectKey(account.String(), site.Account))
 	if errors.Is(err, storage.ErrNotFound) {
 		return names, nil

@@ -110,7 +110,7 @@ func (f *Refresher) reapplyOne(ctx context.Context, t Target, root *site.Root, p
 	} else if err != nil {
 		return err
 	}
-	data, err := f.kept(ctx, t, root, stored, f.signing.Believed(t.keptKey(), kept))
+	data, err := f.kept(ctx, t, root, stored, f.options.Signing.Believed(t.keptKey(), kept))
 	if err != nil || data == nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (f *Refresher) kept(ctx context.Context, t Target, root *site.Root, stored,
 		return nil, nil
 	}
 	badges, account, err := refresh.DecodeKeptBadges(kept)
-	asOf := f.badgesAsOf
+	asOf := f.options.BadgesAsOf
 	if asOf.IsZero() {
 		asOf, _ = time.Parse(time.RFC3339, root.AsOf) // ParseRoot has validated it
 	}

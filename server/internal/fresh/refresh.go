@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"log/slog"
 	"maps"
 	"math"
@@ -125,15 +126,10 @@ type Refresher struct {
 	counts   Counts
 	gates    Gates
 
-	flights         singleflight.Group // by Target.keptKey
-	writes          locks              // by Target.keptKey
-	running         sync.WaitGroup     // flights, from the start of the first call that waits
-	timeout         time.Duration      // limit for a flight
-	upstreamTimeout time.Duration      // limit for the upstream requests of a flight
-	badgesAsOf      time.Time          // see Options
-	inMemory        bool               // see Options
-	strict          bool               // see Options
-	signing         Signing            // see Options
+	flights singleflight.Group // by Target.keptKey
+	writes  locks              // by Target.keptKey
+	running sync.WaitGroup     // flights, from the start of the first call that waits
+	options Options
 	*Shared
 }
 
@@ -207,9 +203,7 @@ func New(o Options, s *Shared, f *fetch.Fetcher, g Gates, counts Counts) (*Refre
 		return nil, errors.New("refreshes need a site in a bucket or a folder")
 	}
 	return &Refresher{
-		writes: newLocks(), bucket: bucket, fetcher: f, profiles: profiles, badges: badges, counts: counts, gates: g, Shared: s,
-		timeout: o.UpstreamTimeout + f.Timeout, upstreamTimeout: o.UpstreamTimeout, badgesAsOf: o.BadgesAsOf, inMemory: o.InMemory, strict: o.Strict,
-		signing: o.Signing,
+		writes: newLocks(), bucket: bucket, fetcher: f, profiles: profiles, badges: badges, counts: counts, gates: g, options: o, Shared: s,
 	}, nil
 }
 
@@ -222,7 +216,7 @@ func (f *Refresher) Refreshes(object site.ListObject) bool {
 }
 
 // Strict reports whether requests beyond the limits get a 429.
-func (f *Refresher) Strict() bool { return f.strict }
+func (f *Refresher) Strict() bool { return f.options.Strict }
 
 // A TooOftenError means that a refresh was refused because of a limit. Wait is the time until the
 // next one.
@@ -266,7 +260,7 @@ func (f *Refresher) Refresh(ctx context.Context, t Target, log *slog.Logger, kee
 		}
 		f.clients.count(client, time.Now())
 		// The first client may leave while others wait for the result.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.timeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.options.UpstreamTimeout+f.fetcher.Timeout)
 		defer cancel()
 		o, result, err := f.replace(ctx, t, log, keep)
 		f.counts.Refreshed(t.Object, result)
@@ -412,7 +406,7 @@ func (f *Refresher) store(ctx context.Context, t Target, data upstreamData, body
 		data = &named
 	}
 	keep := func(kept []byte) ([]byte, error) {
-		if f.inMemory {
+		if f.options.InMemory {
 			return data.Keep(nil, nil, kept)
 		}
 		return data.Keep(stored, body, kept)
@@ -440,12 +434,12 @@ func (f *Refresher) keep(ctx context.Context, key site.Key, merge func(kept []by
 		case !errors.Is(err, storage.ErrNotFound):
 			return err
 		}
-		kept = f.signing.Believed(key, kept)
+		kept = f.options.Signing.Believed(key, kept)
 		body, err := merge(kept)
-		if err != nil || bytes.Equal(body, kept) && !f.inMemory {
+		if err != nil || bytes.Equal(body, kept) && !f.options.InMemory {
 			return err
 		}
-		if body, err = f.signing.seal(key, body); err != nil {
+		if body, err = f.options.Signing.seal(key, body); err != nil {
 			return err
 		}
 		err = f.put(ctx, site.Config{}, key, body, condition)
@@ -468,4 +462,27 @@ func (f *Refresher) put(ctx context.Context, c site.Config, key site.Key, body [
 		ContentType: route.ContentType, CacheControl: route.CacheControl, Metadata: tags.Metadata(c, key),
 	}
 	return f.putIf(ctx, o, condition)
+}
+
+// locks serialize writers of the same data, so that the last write to the store is also the last to
+// reach the cache. Otherwise a refresh racing a restored older one could leave the older object in
+// the cache.
+type locks [64]chan struct{}
+
+func newLocks() (l locks) {
+	for i := range l {
+		l[i] = make(chan struct{}, 1)
+	}
+	return l
+}
+
+// lock waits until no other writer holds the lock of key. Different keys may share a lock.
+func (l *locks) lock(ctx context.Context, key site.Key) (unlock func(), err error) {
+	held := l[crc32.ChecksumIEEE([]byte(key))%uint32(len(l))]
+	select {
+	case held <- struct{}{}:
+		return func() { <-held }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }

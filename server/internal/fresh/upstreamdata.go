@@ -42,7 +42,7 @@ type upstreamData interface {
 // fetch asks the upstream for the data of a stored object. Errors about the upstream or its answer
 // wrap ErrUpstream.
 func (f *Refresher) fetch(ctx context.Context, t Target, stored []byte, memory *claimed) (upstreamData, error) {
-	ctx, cancel := context.WithTimeout(ctx, f.upstreamTimeout)
+	ctx, cancel := context.WithTimeout(ctx, f.options.UpstreamTimeout)
 	defer cancel()
 	if t.Object == site.Details {
 		_, account, err := site.DecodeDetails(stored)

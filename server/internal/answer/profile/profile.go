@@ -5,6 +5,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	qr "github.com/piglig/go-qr"
 
 	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/server/internal/answer/compute"
@@ -137,4 +142,52 @@ func Avatar(a *compute.Answer) error {
 		}
 		return a.AddText(location)
 	})
+}
+
+// quietZone is the light space around a QR code, in modules (ISO/IEC 18004, 9.1).
+const quietZone = 4
+
+// qrPicture returns text as a QR code of level M or higher: an SVG, black on white, with the quiet
+// zone. Its path has one run of dark modules after the other, row by row. client/qr.js makes the
+// same bytes.
+func qrPicture(text string) ([]byte, error) {
+	code, err := qr.EncodeBinary([]byte(text), qr.Medium)
+	if err != nil {
+		return nil, fmt.Errorf("make a QR code of %d bytes: %w", len(text), err)
+	}
+	size := code.GetSize()
+	whole := strconv.Itoa(size + 2*quietZone)
+	b := []byte(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ` + whole + " " + whole + `" shape-rendering="crispEdges">` +
+		`<path fill="#fff" d="M0 0h` + whole + "v" + whole + `H0z"/><path d="`)
+	for y := range size {
+		for x := 0; x < size; x++ {
+			begin := x
+			for x < size && code.GetModule(x, y) {
+				x++
+			}
+			if x > begin {
+				b = fmt.Appendf(b, "M%d %dh%dv1h-%[3]dz", begin+quietZone, y+quietZone, x-begin)
+			}
+		}
+	}
+	return append(b, `"/></svg>`...), nil
+}
+
+var webURL = regexp.MustCompile(`^(?i:https?)://[^/?#]`)
+
+// redirectURL returns a URL from a profile as a Location header value, with bytes that URLs must
+// not contain (RFC 3986) percent-encoded. ok is false if text is not an http or https URL.
+func redirectURL(text string) (location string, ok bool) {
+	if !webURL.MatchString(text) {
+		return "", false
+	}
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		if c <= ' ' || c >= 0x7f || strings.IndexByte("\"<>\\^`{|}", c) >= 0 {
+			fmt.Fprintf(&b, "%%%02X", c)
+			continue
+		}
+		b.WriteByte(c)
+	}
+	return b.String(), true
 }
