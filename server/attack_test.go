@@ -400,8 +400,7 @@ func TestOthersHaveTheProcessor(t *testing.T) {
 // the proxy, or whichever addresses of its network it takes.
 func TestClientsAreLimited(t *testing.T) {
 	t.Parallel()
-	u := newUpstream(t)
-	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_795_300_000_000) }).handler(t), nil)
+	u := newUpstream(t, profiles(func(string) site.Profile { return profileOf("x", 1_795_300_000_000) }).handler(t), nil)
 	o := server.Options{Refresh: u.options()}
 	o.Refresh.ClientRate, o.Refresh.Proxies, o.Refresh.Strict = 0.001, 1, true
 	handler := newHandler(t, local(t, demo(t)), o)
@@ -443,7 +442,7 @@ func TestLargeBadges(t *testing.T) {
 		bytes  int // length of a text in each event
 		failed bool
 	}{{100, false}, {60 << 10, false}, {65 << 10, true}, {1 << 20, true}} {
-		u := newUpstream(t)
+		u := newUpstream(t, nil, nil)
 		b := local(t, demo(t))
 		answer := tokens(t, map[string]string{"214087": "99"})
 		u.tell(nil, func(w http.ResponseWriter, r *http.Request) {

@@ -98,8 +98,7 @@ func TestARefreshReplacesAllCopies(t *testing.T) {
 		t.Run(of, func(t *testing.T) {
 			onBuckets(t, func(t *testing.T, open func() bucket) {
 				published(t, before, open())
-				u := newUpstream(t)
-				u.tell(says(freshENS), scans)
+				u := newUpstream(t, says(freshENS), scans)
 				base := listen(t, newHandler(t, open(), server.Options{Refresh: u.options()}))
 				for _, kind := range []string{"details", "badges"} {
 					r, body := request(t, http.MethodGet, base+"/api/v1/"+of+"/"+kind+"?cache=fresh")
@@ -143,7 +142,7 @@ func TestARefreshWithAnotherName(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "bucket")
 	bucket := openLocal(folder)
 	published(t, files, bucket)
-	u := newUpstream(t)
+	u := newUpstream(t, nil, nil)
 	base := listen(t, newHandler(t, bucket, server.Options{Refresh: u.options()}))
 	for i := range 3 {
 		fresh := strings.Replace(renamedENS, "new.png", fmt.Sprintf("%d.png", i), 1)
@@ -185,7 +184,7 @@ func TestARefreshWithAnotherName(t *testing.T) {
 func TestARefreshWithManyNames(t *testing.T) {
 	t.Parallel()
 	bucket := openLocal(filepath.Join(t.TempDir(), "bucket"))
-	u := newUpstream(t)
+	u := newUpstream(t, nil, nil)
 	rename := func(base string, i int) {
 		t.Helper()
 		u.tell(says(fmt.Sprintf(`{"name":"new%d.eth","avatar":"https://img.example/%[1]d.png","fresh":%d}`, i, 5000+i)), scans)
@@ -239,7 +238,7 @@ func TestARefreshOfTheFuture(t *testing.T) {
 	bucket := openLocal(filepath.Join(t.TempDir(), "bucket"))
 	files, _ := generatedEFP(t, wholeSnapshot(t, dayOne, staleENS, ""), nil)
 	published(t, files, bucket)
-	u := newUpstream(t)
+	u := newUpstream(t, nil, nil)
 	base := listen(t, newHandler(t, bucket, server.Options{Refresh: u.options()}))
 	for _, ens := range []string{`{"name":"bob.eth","avatar":"https://img.example/future.png","fresh":4000000000000}`, `{"name":"bob.eth","avatar":"https://img.example/later.png"}`} {
 		u.tell(says(ens), scans)
@@ -266,8 +265,7 @@ func TestReapplyingLeavesOtherBadges(t *testing.T) {
 			bucket := openLocal(filepath.Join(t.TempDir(), "bucket"))
 			first, _ := generatedEFP(t, wholeSnapshot(t, dayOne, staleENS, ""), nil)
 			published(t, first, bucket)
-			u := newUpstream(t)
-			u.tell(says(freshENS), scans)
+			u := newUpstream(t, says(freshENS), scans)
 			base := listen(t, newHandler(t, bucket, server.Options{Refresh: u.options()}))
 			r, body := request(t, http.MethodGet, base+"/api/v1/lists/2/badges?cache=fresh")
 			isFresh(t, r, body)
@@ -298,8 +296,7 @@ func TestARefreshWithoutAPrimaryList(t *testing.T) {
 	files, _ := generatedEFP(t, wholeSnapshot(t, dayOne, staleENS, ""), nil)
 	bucket := openLocal(filepath.Join(t.TempDir(), "bucket"))
 	published(t, files, bucket)
-	u := newUpstream(t)
-	u.tell(says(freshENS), scans)
+	u := newUpstream(t, says(freshENS), scans)
 	base := listen(t, newHandler(t, bucket, server.Options{Refresh: u.options()}))
 	for _, kind := range []string{"details", "badges"} {
 		r, body := request(t, http.MethodGet, base+"/api/v1/users/listless.eth/"+kind+"?cache=fresh")
@@ -329,8 +326,7 @@ func TestRefreshedCopiesOutliveAPublish(t *testing.T) {
 	bucket := openLocal(filepath.Join(t.TempDir(), "bucket"))
 	before, _ := generatedEFP(t, wholeSnapshot(t, dayOne, staleENS, ""), nil)
 	published(t, before, bucket)
-	u := newUpstream(t)
-	u.tell(says(freshENS), scans)
+	u := newUpstream(t, says(freshENS), scans)
 	base := listen(t, newHandler(t, bucket, server.Options{Refresh: u.options()}))
 	for _, kind := range []string{"details", "badges"} {
 		r, body := request(t, http.MethodGet, base+"/api/v1/users/bob.eth/"+kind+"?cache=fresh")

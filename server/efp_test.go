@@ -302,8 +302,7 @@ func TestRefreshOfAUser(t *testing.T) {
 		name := profileNameOf(t, files, "104")
 		onBuckets(t, func(t *testing.T, open func() bucket) {
 			published(t, files, open())
-			u := newUpstream(t)
-			u.tell(profiles(func(string) site.Profile { return fresh }).handler(t), nil)
+			u := newUpstream(t, profiles(func(string) site.Profile { return fresh }).handler(t), nil)
 			base := listen(t, newHandler(t, open(), server.Options{Refresh: u.options()})) + "/api/v1/"
 			r, body := request(t, http.MethodGet, base+"users/"+name+"/details?cache=fresh")
 			if r.StatusCode != 200 || body != want || r.Header.Get("Cache-Control") != site.NoStore {

@@ -69,7 +69,7 @@ func (b *broken) Put(ctx context.Context, o storage.Object, condition storage.Co
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	store := &broken{bucket: local(t, demo(t))}
-	u := newUpstream(t)
+	u := newUpstream(t, nil, nil)
 	name := 0
 	good := profiles(func(string) site.Profile { name++; return profileOf(fmt.Sprint("x", name), 1_795_300_000_000) }).handler(t)
 	u.tell(good, tokens(t, map[string]string{"214087": "99"}))

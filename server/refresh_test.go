@@ -127,8 +127,7 @@ func TestRefreshDetails(t *testing.T) {
 	want := readObject(t, generated(t, withProfile(t, account, fresh)), "api/v1/lists/104/details")
 	onBuckets(t, func(t *testing.T, open func() bucket) {
 		published(t, files, open())
-		u := newUpstream(t)
-		u.tell(profiles(func(string) site.Profile { return fresh }).handler(t), nil)
+		u := newUpstream(t, profiles(func(string) site.Profile { return fresh }).handler(t), nil)
 		base := listen(t, newHandler(t, open(), server.Options{Refresh: u.options()}))
 		other := listen(t, newHandler(t, open(), server.Options{}))
 		before, _ := request(t, http.MethodGet, base+largeList+"details")
@@ -216,8 +215,7 @@ func TestRefreshBadges(t *testing.T) {
 	want := readObject(t, generated(t, snapshot), "api/v1/lists/104/badges")
 	onBuckets(t, func(t *testing.T, open func() bucket) {
 		published(t, files, open())
-		u := newUpstream(t)
-		u.tell(nil, tokens(t, held))
+		u := newUpstream(t, nil, tokens(t, held))
 		base := listen(t, newHandler(t, open(), server.Options{Refresh: u.options()}))
 		r, body := request(t, http.MethodGet, base+badgeData)
 		if body != want {
@@ -255,7 +253,7 @@ func TestRefreshWithoutNews(t *testing.T) {
 	t.Parallel()
 	files := demo(t)
 	b := local(t, files)
-	u := newUpstream(t)
+	u := newUpstream(t, nil, nil)
 	stored, _, err := site.DecodeDetails([]byte(readObject(t, files, "api/v1/lists/104/details")))
 	if err != nil {
 		t.Fatal(err)
@@ -346,7 +344,7 @@ func TestAnUpstreamThatFails(t *testing.T) {
 		b := open()
 		published(t, files, b)
 		before := content(t, b, "")
-		u := newUpstream(t)
+		u := newUpstream(t, nil, nil)
 		o := server.Options{Refresh: u.options()}
 		o.Refresh.UpstreamTimeout = 500 * time.Millisecond
 		base := listen(t, newHandler(t, open(), o))
@@ -405,8 +403,7 @@ func TestRequestsThatRefreshNothing(t *testing.T) {
 	files := demo(t)
 	b := local(t, files)
 	before := content(t, b, "")
-	u := newUpstream(t)
-	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1) }).handler(t), nil)
+	u := newUpstream(t, profiles(func(string) site.Profile { return profileOf("x", 1) }).handler(t), nil)
 	base := listen(t, newHandler(t, b, server.Options{Refresh: u.options()}))
 	for path, status := range map[string]int{
 		"/api/v1/lists/999999/details?cache=fresh":    404,
@@ -439,8 +436,7 @@ func TestRequestsThatRefreshNothing(t *testing.T) {
 func TestRefreshByHead(t *testing.T) {
 	t.Parallel()
 	b := local(t, demo(t))
-	u := newUpstream(t)
-	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_795_300_000_000) }).handler(t), nil)
+	u := newUpstream(t, profiles(func(string) site.Profile { return profileOf("x", 1_795_300_000_000) }).handler(t), nil)
 	base := listen(t, newHandler(t, b, server.Options{Refresh: u.options()}))
 	head, none := request(t, http.MethodHead, base+freshDetails)
 	_, body := request(t, http.MethodGet, base+largeList+"details")
@@ -454,8 +450,7 @@ func TestRefreshByHead(t *testing.T) {
 func TestOneUpstreamOnly(t *testing.T) {
 	t.Parallel()
 	files := demo(t)
-	u := newUpstream(t)
-	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_795_300_000_000) }).handler(t), tokens(t, nil))
+	u := newUpstream(t, profiles(func(string) site.Profile { return profileOf("x", 1_795_300_000_000) }).handler(t), tokens(t, nil))
 	for _, c := range []struct{ has, lacks string }{{freshDetails, badgeData}, {badgeData, freshDetails}} {
 		b := local(t, files)
 		o := server.Options{Refresh: u.options()}
@@ -480,8 +475,7 @@ func TestOneUpstreamOnly(t *testing.T) {
 func TestRefreshesAreLimited(t *testing.T) {
 	t.Parallel()
 	b := local(t, demo(t))
-	u := newUpstream(t)
-	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_795_300_000_000) }).handler(t), tokens(t, nil))
+	u := newUpstream(t, profiles(func(string) site.Profile { return profileOf("x", 1_795_300_000_000) }).handler(t), tokens(t, nil))
 	tooMany := func(base, path string, least, most int) {
 		t.Helper()
 		u.requests()

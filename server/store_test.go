@@ -191,7 +191,7 @@ func TestTheTimeLimitIsForAllReads(t *testing.T) {
 func TestRoomForWhatIsCached(t *testing.T) {
 	t.Parallel()
 	store := &hanging{bucket: local(t, demo(t)), err: temporary(t), release: make(chan struct{})}
-	u := newUpstream(t)
+	u := newUpstream(t, nil, nil)
 	handler := newHandler(t, store, server.Options{Timeout: time.Minute, MaxRequests: 100, Refresh: u.options()})
 	if w := ask(handler, largeList+"details"); w.Code != http.StatusOK {
 		t.Fatalf("got %d, want 200", w.Code)
@@ -262,8 +262,7 @@ func TestTheCacheIsNotForEver(t *testing.T) {
 // A panic in a refresh ends that refresh, not the process.
 func TestAPanicEndsOneRefresh(t *testing.T) {
 	t.Parallel()
-	u := newUpstream(t)
-	u.tell(http.NotFound, nil)
+	u := newUpstream(t, http.NotFound, nil)
 	handler := newHandler(t, panicking{local(t, demo(t))}, server.Options{Refresh: u.options()})
 	for _, path := range []string{freshDetails, badgeData} {
 		if w := ask(handler, path); w.Code != http.StatusServiceUnavailable && w.Code != http.StatusInternalServerError {
@@ -287,8 +286,7 @@ func (p panicking) Read(ctx context.Context, key site.Key) ([]byte, storage.Info
 // A store that fails once is asked again, in a refresh too.
 func TestAReadThatFailsOnce(t *testing.T) {
 	t.Parallel()
-	u := newUpstream(t)
-	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_795_300_000_000) }).handler(t), nil)
+	u := newUpstream(t, profiles(func(string) site.Profile { return profileOf("x", 1_795_300_000_000) }).handler(t), nil)
 	once := &failsOnce{bucket: local(t, demo(t)), err: temporary(t)}
 	handler := newHandler(t, once, server.Options{Refresh: u.options(), Timeout: 2 * time.Second})
 	for _, path := range []string{largeList + "details", freshDetails, "/api/v1/lists/4/badges"} {

@@ -84,7 +84,7 @@ func TestOneRefreshForAll(t *testing.T) {
 func TestTheFirstToAskLeaves(t *testing.T) {
 	t.Parallel()
 	b := local(t, demo(t))
-	u := newUpstream(t)
+	u := newUpstream(t, nil, nil)
 	handler := newHandler(t, b, server.Options{Refresh: u.options()})
 	asked, left := make(chan struct{}), make(chan struct{})
 	answer := profiles(func(string) site.Profile { return profileOf("x", 1_795_300_000_000) }).handler(t)
@@ -161,7 +161,7 @@ func TestTwoFallbacksRefreshOneList(t *testing.T) {
 			var group sync.WaitGroup
 			bodies := make([]string, 2)
 			for i := range 2 {
-				u := newUpstream(t)
+				u := newUpstream(t, nil, nil)
 				u.tell(c.fresh(i))
 				key := site.Key(strings.TrimPrefix(strings.TrimSuffix(c.path, "?cache=fresh"), "/"))
 				handler := newHandler(t, &gate{bucket: open(), key: key, waitsFor: &arrive, won: &won, lost: &lost, unexpected: &unexpected},
@@ -204,13 +204,13 @@ func TestAnOvertakenRefreshChangesNothing(t *testing.T) {
 		var newest string
 		newer := func() {
 			time.Sleep(2 * time.Millisecond) // another millisecond than that of the older one
-			u := newUpstream(t)
+			u := newUpstream(t, nil, nil)
 			u.tell(answer(1))
 			newest = ask(newHandler(t, bucket, server.Options{Refresh: u.options()}), path).Body.String()
 		}
 		var overtaken sync.Once
 		var after map[site.Key]string
-		u := newUpstream(t)
+		u := newUpstream(t, nil, nil)
 		u.tell(answer(0))
 		hooked := &hookedBucket{Local: bucket, put: func(key site.Key) {
 			if strings.HasPrefix(string(key), string(site.RefreshPrefix)) {
@@ -262,8 +262,7 @@ func TestTwoFallbacksKeepTheirRefreshes(t *testing.T) {
 	bucket := openLocal(filepath.Join(t.TempDir(), "bucket"))
 	published(t, demo(t), bucket)
 	refresh := func(b server.Bucket, name string, fresh int64) {
-		u := newUpstream(t)
-		u.tell(profiles(func(string) site.Profile { return profileOf(name, fresh) }).handler(t), nil)
+		u := newUpstream(t, profiles(func(string) site.Profile { return profileOf(name, fresh) }).handler(t), nil)
 		if w := ask(newHandler(t, b, server.Options{Refresh: u.options()}), freshDetails); w.Code != http.StatusOK || w.Header().Get("X-Refresh") != "" {
 			t.Errorf("%s: got %d %v, want 200 without X-Refresh", name, w.Code, w.Header())
 		}
@@ -294,8 +293,7 @@ func publishedAfter(t *testing.T, refreshed, next string) (*storage.Local, serve
 		published(t, files, bucket)
 	}
 	publish(dayOne, staleENS)
-	u := newUpstream(t)
-	u.tell(says(refreshed), nil)
+	u := newUpstream(t, says(refreshed), nil)
 	if w := ask(newHandler(t, bucket, server.Options{Refresh: u.options()}), "/api/v1/lists/2/details?cache=fresh"); w.Code != http.StatusOK || w.Header().Get("X-Refresh") != "" {
 		t.Fatalf("refresh: got %d %v, want 200 without X-Refresh", w.Code, w.Header())
 	}
@@ -366,7 +364,7 @@ func TestAPublishLosesNoRefresh(t *testing.T) {
 	}))
 	onBuckets(t, func(t *testing.T, open func() bucket) {
 		published(t, files, open())
-		u := newUpstream(t)
+		u := newUpstream(t, nil, nil)
 		var clock atomic.Int64
 		clock.Store(1_795_300_000_000)
 		u.tell(profiles(func(address string) site.Profile { return profileOf(address[2:8], clock.Add(1)) }).handler(t), nil)

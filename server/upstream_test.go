@@ -35,8 +35,8 @@ type upstream struct {
 
 const badgeKey = "a-secret"
 
-// newUpstream starts an upstream without accounts.
-func newUpstream(t testing.TB) *upstream {
+// newUpstream starts an upstream with answers; nil means an upstream without accounts.
+func newUpstream(t testing.TB, profiles, badges http.HandlerFunc) *upstream {
 	t.Helper()
 	u := &upstream{profiles: http.NotFound, badges: http.NotFound}
 	u.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -50,6 +50,7 @@ func newUpstream(t testing.TB) *upstream {
 		answer(w, r)
 	}))
 	t.Cleanup(u.Close)
+	u.tell(profiles, badges)
 	return u
 }
 
@@ -125,8 +126,7 @@ func TestRefreshLeavesOutLongTexts(t *testing.T) {
 
 	t.Run("fetched", func(t *testing.T) {
 		b := local(t, files)
-		u := newUpstream(t)
-		u.tell(profiles(func(string) site.Profile { return long }).handler(t), nil)
+		u := newUpstream(t, profiles(func(string) site.Profile { return long }).handler(t), nil)
 		base := listen(t, newHandler(t, b, server.Options{Refresh: u.options()}))
 		if _, body := request(t, http.MethodGet, base+freshDetails); body != want {
 			t.Errorf("got  %.300s\nwant %s", body, want)
@@ -145,7 +145,7 @@ func TestRefreshLeavesOutLongTexts(t *testing.T) {
 		if _, err := b.Put(t.Context(), o, ""); err != nil {
 			t.Fatal(err)
 		}
-		h := newHandler(t, b, server.Options{Refresh: newUpstream(t).options(), Poll: 10 * time.Millisecond})
+		h := newHandler(t, b, server.Options{Refresh: newUpstream(t, nil, nil).options(), Poll: 10 * time.Millisecond})
 		ctx, stop := context.WithCancel(t.Context())
 		watched := make(chan struct{})
 		go func() {
@@ -176,7 +176,7 @@ func TestAnUpstreamThatLeavesMembersOut(t *testing.T) {
 	want.Name, want.Display, want.Records, want.Fresh = "new.eth", "", []byte(`{"a":"b"}`), 1_795_300_000_000
 	after := readObject(t, generated(t, withProfile(t, account, want)), "api/v1/lists/104/details")
 
-	u := newUpstream(t)
+	u := newUpstream(t, nil, nil)
 	u.tell(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"name":"new.eth","display":null,"records":{"a":"b","c":7,"d":null},"fresh":1795300000000}`)
 	}, nil)
@@ -232,7 +232,7 @@ func TestRefreshesWithoutConditionalWrites(t *testing.T) {
 				}
 			}
 			var log bytes.Buffer
-			u := newUpstream(t)
+			u := newUpstream(t, nil, nil)
 			handler := newHandler(t, b, server.Options{Refresh: u.options(), Log: slog.New(slog.NewTextHandler(&log, nil))})
 			for _, step := range []struct {
 				name, from, to string // what somebody else changes while the upstream is asked; "" for nothing

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -42,11 +41,11 @@ type follower interface {
 // Run follows, answers and publishes until interrupted.
 func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	log := slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: command.LogLevel(c.LogLevel)}))
-	listeners, err := c.listen()
+	listeners, err := serve.Listen(c.Addr, c.MetricsAddr)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, listeners.close()) }()
+	defer func() { err = errors.Join(err, listeners.Close()) }()
 	kept, err := c.openKept(ctx)
 	if err != nil {
 		return err
@@ -68,36 +67,9 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	if err := p.prepare(kept); err != nil {
 		return err
 	}
-	log.Info("listening", "url", "http://"+listeners.public.Addr().String())
-	fmt.Fprintf(stdout, "http://%s\n", listeners.public.Addr())
+	log.Info("listening", "url", "http://"+listeners.Public.Addr().String())
+	fmt.Fprintf(stdout, "http://%s\n", listeners.Public.Addr())
 	return p.run(ctx, listeners)
-}
-
-// listeners are the listeners of the process; nil if off.
-type listeners struct{ public, metrics net.Listener }
-
-func (c *Command) listen() (l listeners, err error) {
-	for _, at := range []struct {
-		to            *net.Listener
-		flag, address string
-	}{{&l.public, "addr", c.Addr}, {&l.metrics, "metrics-addr", c.MetricsAddr}} {
-		if at.address == "" {
-			continue
-		}
-		if *at.to, err = command.Listen(at.flag, at.address); err != nil {
-			return l, errors.Join(err, l.close())
-		}
-	}
-	return l, nil
-}
-
-func (l listeners) close() (err error) {
-	for _, one := range []net.Listener{l.public, l.metrics} {
-		if one != nil {
-			err = errors.Join(err, one.Close())
-		}
-	}
-	return err
 }
 
 // refreshes reports whether upstreams are configured.
@@ -262,7 +234,7 @@ func (p *instance) tellMemory() {
 }
 
 // run answers until ctx ends.
-func (p *instance) run(ctx context.Context, l listeners) error {
+func (p *instance) run(ctx context.Context, l serve.Listeners) error {
 	work := []func(context.Context) error{
 		func(rest context.Context) error { // ends event streams, so that their readers do not delay the stop
 			stop, cancel := context.WithCancel(rest)
@@ -281,7 +253,7 @@ func (p *instance) run(ctx context.Context, l listeners) error {
 	operations := p.monitor.pages()
 	operations.Handle("/metrics", p.live.Metrics())
 	return p.Serve(ctx, serve.Service{
-		Log: p.log, Public: l.public, Handler: server.Probes(http.HandlerFunc(p.public), p.notReady), Metrics: l.metrics,
+		Listeners: l, Log: p.log, Handler: server.Probes(http.HandlerFunc(p.public), p.notReady),
 		Operations: server.Probes(operations, p.notReady),
 		Drain:      func() { p.draining.Store(true) }, Work: work,
 	})

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/cmd/internal/key"
 	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/server"
@@ -91,17 +92,11 @@ type Limits struct {
 
 // Check checks the flags.
 func (l *Limits) Check() error {
-	for _, least := range []struct {
-		flag string
-		good bool
-	}{
-		{"timeout", l.Timeout > 0}, {"cache-bytes", l.CacheBytes > 0},
-	} {
-		if !least.good {
-			return fmt.Errorf("--%s must be positive", least.flag)
-		}
-	}
 	switch {
+	case l.Timeout <= 0:
+		return errors.New("--timeout must be positive")
+	case l.CacheBytes == 0:
+		return errors.New("--cache-bytes must be positive")
 	case l.Timeout >= server.WriteTimeout-server.UpstreamTimeout:
 		return fmt.Errorf("--timeout=%v must be less than %v: clients have %v to take an answer, of which an upstream may take %v",
 			l.Timeout, server.WriteTimeout-server.UpstreamTimeout, server.WriteTimeout, server.UpstreamTimeout)
@@ -116,12 +111,38 @@ func (l *Limits) Handling() server.Options {
 	return server.Options{CacheBytes: l.CacheBytes, Timeout: l.Timeout}
 }
 
+// Listeners are those of --addr and --metrics-addr.
+type Listeners struct {
+	Public  net.Listener
+	Metrics net.Listener // nil if off
+}
+
+// Listen listens at the addresses of --addr and --metrics-addr, unless that is "". The caller closes
+// the Listeners.
+func Listen(addr, metricsAddr string) (l Listeners, err error) {
+	if l.Public, err = command.Listen("addr", addr); err != nil || metricsAddr == "" {
+		return l, err
+	}
+	if l.Metrics, err = command.Listen("metrics-addr", metricsAddr); err != nil {
+		err = errors.Join(err, l.Public.Close())
+	}
+	return l, err
+}
+
+// Close closes the listeners.
+func (l Listeners) Close() error {
+	err := l.Public.Close()
+	if l.Metrics != nil {
+		err = errors.Join(err, l.Metrics.Close())
+	}
+	return err
+}
+
 // A Service runs in Limits.Serve until its context ends.
 type Service struct {
+	Listeners
 	Log        *slog.Logger
-	Public     net.Listener
 	Handler    http.Handler // serves Public
-	Metrics    net.Listener // nil if off
 	Operations http.Handler // serves Metrics
 	Drain      func()       // called first, so that /readyz fails from then on
 	// Work runs until the last request is answered, which cancels its context. An error ends the service.

@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"math"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -96,18 +95,11 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	}
 	c.limitMemory(store)
 	defer func() { err = errors.Join(err, store.Close()) }()
-	listener, err := command.Listen("addr", c.Addr)
+	listeners, err := Listen(c.Addr, c.MetricsAddr)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, listener.Close()) }()
-	var metrics net.Listener
-	if c.MetricsAddr != "" {
-		if metrics, err = command.Listen("metrics-addr", c.MetricsAddr); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, metrics.Close()) }()
-	}
+	defer func() { err = errors.Join(err, listeners.Close()) }()
 	o := c.Handling()
 	o.MaxAge, o.Log, o.Poll, o.Refresh, o.Describe = c.MaxAge.MaxAge, log, c.Poll, c.Refresh(), openapi.Describe
 	keys, err := c.keys()
@@ -134,14 +126,15 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	case err != nil:
 		return fmt.Errorf("%s: %w", c.Site, err)
 	}
-	serving := []any{"site", c.Site, "url", "http://" + listener.Addr().String()}
+	url := "http://" + listeners.Public.Addr().String()
+	serving := []any{"site", c.Site, "url", url}
 	if root := handler.Root(); root != nil { // nil if the store cannot be read yet
 		serving = append(serving, "as_of", root.AsOf, "objects", root.Counts.Objects)
 	}
 	log.Info("serving", serving...)
-	fmt.Fprintf(stdout, "http://%s\n", listener.Addr())
+	fmt.Fprintln(stdout, url)
 	return c.Serve(ctx, Service{
-		Log: log, Public: listener, Handler: handler.Probes(), Metrics: metrics, Operations: operations(handler), Drain: handler.Drain,
+		Listeners: listeners, Log: log, Handler: handler.Probes(), Operations: operations(handler), Drain: handler.Drain,
 		Work: []func(context.Context) error{func(ctx context.Context) error {
 			handler.Watch(ctx)
 			return nil
