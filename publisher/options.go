@@ -83,7 +83,6 @@ var (
 	// ErrRollback means that the site to publish is older than the live one, or than one that readers
 	// have seen.
 	ErrRollback = guard.ErrRollback
-	errFuture   = guard.ErrFuture
 	errForeign  = guard.ErrForeign
 	// ErrSigned means that an unsigned publish would leave readers of a signed bucket without a
 	// signature.
@@ -135,7 +134,7 @@ func (noProgress) AddBytes(int64, int64) {}
 
 // WithDefaults returns the options with defaults in place of zero values, or an error for invalid
 // ones.
-func (o Options) WithDefaults() (Options, error) { //nolint:gocyclo // an option after the other
+func (o Options) WithDefaults() (Options, error) {
 	o.Concurrency = cmp.Or(o.Concurrency, defaultConcurrency)
 	o.Lease = cmp.Or(o.Lease, DefaultLease)
 	o.Patience = cmp.Or(o.Patience, defaultPatience)

@@ -52,7 +52,7 @@ func TestUnreadableFolder(t *testing.T) {
 	if err := os.Chmod(closed, 0); err != nil {
 		t.Fatal(err)
 	}
-	defer os.Chmod(closed, 0o755) // allows the cleanup to remove it
+	t.Cleanup(func() { _ = os.Chmod(closed, 0o755) }) // so that the folder can be removed
 	list := func(prefix site.Key) (found []site.Key, err error) {
 		asNobody(t, func() {
 			err = b.List(t.Context(), prefix, "", func(info storage.Info) error {

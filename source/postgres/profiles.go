@@ -58,7 +58,7 @@ func (r *Reader) keepProfiles(ctx context.Context) error {
 		address, err := site.ParseAddress(v[0])
 		if err != nil {
 			r.ignore("profile of something that is no address")
-			return nil
+			return nil //nolint:nilerr // counted
 		}
 		p, err := r.profile(address, v)
 		if err != nil {

@@ -17,13 +17,15 @@ func Profiles(snapshot afero.Fs) iter.Seq2[rowjson.Account, error] {
 		accounts := make(chan rowjson.Account)
 		var failed error // set before accounts is closed
 		send := func(r Row[rowjson.Account]) error {
-			if r.Value.ENS != nil {
-				select {
-				case accounts <- r.Value:
-				case <-ctx.Done():
-				}
+			if r.Value.ENS == nil {
+				return nil
 			}
-			return nil
+			select {
+			case accounts <- r.Value:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		}
 		go func() {
 			defer close(accounts)

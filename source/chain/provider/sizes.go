@@ -73,10 +73,10 @@ func (s *sizes) worked(size uint64, logs int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.most = max(s.most, logs)
-	switch {
-	case size == s.trial:
+	switch size {
+	case s.trial:
 		s.span, s.works, s.calm, s.need, s.trial = size, true, 0, firstNeed, 0
-	case size == s.span:
+	case s.span:
 		s.calm++
 	}
 	if s.bad <= s.span {
