@@ -31,11 +31,7 @@ func SetPatience(d time.Duration) (reset func()) {
 
 // ParseRecord parses a row of the table records as a run does, with its time for the API efp.
 func ParseRecord(line []byte, timed bool) (tokenID string, r answers.Record, added int64, err error) {
-	parse := snapshot.ParseRecord
-	if timed {
-		parse = snapshot.ParseTimedRecord
-	}
-	in, err := parse(line)
+	in, err := snapshot.Reader[snapshot.Record]{Untimed: !timed}.Parse(line)
 	if err != nil {
 		return "", answers.Record{}, 0, err
 	}

@@ -31,11 +31,11 @@ func (s snapshot) withMeta(members string) snapshot {
 
 func digestOf(t *testing.T, s snapshot, table snapshots.Table, untimed bool) site.SHA256 {
 	t.Helper()
-	sum, err := snapshots.TableDigest(t.Context(), s.fs(), table, untimed)
-	if err != nil {
+	var rows snapshots.Digest
+	if err := rows.AddTable(t.Context(), s.fs(), table, untimed); err != nil {
 		t.Fatal(err)
 	}
-	return sum
+	return rows.Sum()
 }
 
 // inputsOf returns the inputs of a site.

@@ -44,19 +44,19 @@ func (w *Writer) copyRows(table Table, file string) error {
 	t := w.tables[table]
 	switch table {
 	case TableLists:
-		return copyTable(t, file, ParseList, func(l List) error { return w.lists.add(l.TokenID) })
+		return copyTable(t, file, func(l List) error { return w.lists.add(l.TokenID) })
 	case TableRecords:
-		return copyTable(t, file, ParseTimedRecord, func(Record) error { return nil })
+		return copyTable(t, file, func(Record) error { return nil })
 	case TableAccounts:
-		return copyTable(t, file, ParseAccount, func(a Account) error { return w.accounts.add(a.Address) })
+		return copyTable(t, file, func(a Account) error { return w.accounts.add(a.Address) })
 	case TableEvents:
-		return copyTable(t, file, site.DecodeEvent, func(e site.Event) error { return w.events.add(e.ID) })
+		return copyTable(t, file, func(e site.Event) error { return w.events.add(e.ID) })
 	case TableBadges:
-		return copyTable(t, file, ParseBadge, func(Badge) error { return nil })
+		return copyTable(t, file, func(Badge) error { return nil })
 	case TableOps:
-		return copyTable(t, file, ParseOp, func(o Op) error { return w.ops.Add(&o) })
+		return copyTable(t, file, func(o Op) error { return w.ops.Add(&o) })
 	default:
-		return copyTable(t, file, ParseRecommended, func(Recommended) error { return nil })
+		return copyTable(t, file, func(Recommended) error { return nil })
 	}
 }
 
@@ -65,8 +65,8 @@ type copiedRow[T any] struct {
 	value T
 }
 
-// copyTable copies the lines of a file that parse and accept do not reject.
-func copyTable[T any](t *tableWriter, file string, parse func([]byte) (T, error), accept func(T) error) error {
+// copyTable copies the lines of a file that are rows of the type T and that accept does not reject.
+func copyTable[T any](t *tableWriter, file string, accept func(T) error) error {
 	rows, err := lines.Open(afero.NewOsFs(), file, openerOf(file))
 	if err != nil {
 		return err
@@ -77,6 +77,7 @@ func copyTable[T any](t *tableWriter, file string, parse func([]byte) (T, error)
 		}
 		return e
 	}
+	parse := rowjson.Parser[T](false)
 	parseRow := func(line []byte) (copiedRow[T], error) {
 		value, err := parse(line)
 		return copiedRow[T]{line, value}, err

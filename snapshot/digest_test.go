@@ -19,6 +19,13 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
+// tableDigest returns the digest of a table.
+func tableDigest(t testing.TB, snap afero.Fs, table snapshot.Table, untimed bool) (site.SHA256, error) {
+	var d snapshot.Digest
+	err := d.AddTable(t.Context(), snap, table, untimed)
+	return d.Sum(), err
+}
+
 // naiveDigest returns the digest of lines as a Writer writes them.
 func naiveDigest(lines string) site.SHA256 {
 	var sums []byte
@@ -36,7 +43,7 @@ func digests(t testing.TB, snap afero.Fs) map[snapshot.Table]site.SHA256 {
 	for _, table := range []snapshot.Table{
 		snapshot.TableEvents, snapshot.TableLists, snapshot.TableAccounts, snapshot.TableRecords, snapshot.TableBadges, snapshot.TableRecommended, snapshot.TableOps,
 	} {
-		sum, err := snapshot.TableDigest(t.Context(), snap, table, false)
+		sum, err := tableDigest(t, snap, table, false)
 		if err != nil {
 			t.Fatalf("%s: %v", table, err)
 		}
@@ -87,7 +94,7 @@ func TestDigest(t *testing.T) {
 		}
 		untimed := filepath.Join(t.TempDir(), "untimed")
 		commit(t, untimed, rows, fast)
-		got, err := snapshot.TableDigest(t.Context(), files(whole), snapshot.TableRecords, true)
+		got, err := tableDigest(t, files(whole), snapshot.TableRecords, true)
 		if want := digests(t, files(untimed))[snapshot.TableRecords]; err != nil || got != want {
 			t.Errorf("seed %d: records without times: got %s and the error %v, want %s", seed, got, err, want)
 		}
@@ -163,7 +170,7 @@ func TestDigestOfTakenRows(t *testing.T) {
 				}
 				return nil
 			}, none)
-		}}.Table(t.Context(), snapshot.TableLists, snapshot.ParseList),
+		}}.Table(t.Context(), snapshot.TableLists),
 		snapshot.Reader[uint64]{Snapshot: files(dir), Digest: &ops, Done: func(b snapshot.Block[uint64]) error {
 			return b.Each(func(r snapshot.Row[uint64]) error {
 				if r.Value%7 == 5 {
@@ -181,16 +188,16 @@ func TestDigestOfTakenRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	for table, got := range map[snapshot.Table]site.SHA256{snapshot.TableLists: lists.Sum(), snapshot.TableOps: ops.Sum()} {
-		want, err := snapshot.TableDigest(t.Context(), files(good), table, false)
+		want, err := tableDigest(t, files(good), table, false)
 		if err != nil || got != want {
 			t.Errorf("%s: got %s, want %s, and no error: %v", table, got, want, err)
 		}
 		var invalid *snapshot.RowError
-		if _, err := snapshot.TableDigest(t.Context(), files(dir), table, false); !errors.As(err, &invalid) {
+		if _, err := tableDigest(t, files(dir), table, false); !errors.As(err, &invalid) {
 			t.Errorf("%s with invalid rows: got %v, want the first of them", table, err)
 		}
 	}
-	if _, err := snapshot.TableDigest(t.Context(), files(dir), snapshot.TableBadges, false); !errors.Is(err, snapshot.ErrNoTable) {
+	if _, err := tableDigest(t, files(dir), snapshot.TableBadges, false); !errors.Is(err, snapshot.ErrNoTable) {
 		t.Errorf("a table that is missing: got %v", err)
 	}
 }

@@ -125,7 +125,7 @@ func lists(t *testing.T, from afero.Fs) (id string, err error) {
 	err = snapshot.Reader[snapshot.List]{Snapshot: from, Workers: 1, Done: func(b snapshot.Block[snapshot.List]) error {
 		id = b.Rows[0].Value.TokenID
 		return nil
-	}}.Table(t.Context(), snapshot.TableLists, snapshot.ParseList)
+	}}.Table(t.Context(), snapshot.TableLists)
 	return id, err
 }
 
@@ -179,7 +179,7 @@ func TestParts(t *testing.T) {
 				got = append(got, r.Value.TokenID)
 			}
 			return nil
-		}}.Table(t.Context(), snapshot.TableLists, snapshot.ParseList)
+		}}.Table(t.Context(), snapshot.TableLists)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("%d workers: got %d rows and the error %v, want %d in order", workers, len(got), err, len(want))
 		}
@@ -190,7 +190,7 @@ func TestParts(t *testing.T) {
 	err = snapshot.Reader[snapshot.List]{Snapshot: folder, Workers: 2, Done: func(snapshot.Block[snapshot.List]) error {
 		cancel()
 		return stop
-	}}.Table(ctx, snapshot.TableLists, snapshot.ParseList)
+	}}.Table(ctx, snapshot.TableLists)
 	if !errors.Is(err, stop) && !errors.Is(err, context.Canceled) { // whichever is noticed first
 		t.Errorf("stopped at the first block: got %v", err)
 	}
@@ -214,7 +214,7 @@ func filesAlone(t *testing.T, folder afero.Fs, want []string) {
 				got = append(got, r.Value.TokenID)
 			}
 			return nil
-		}}.Table(t.Context(), snapshot.TableLists, snapshot.ParseList)
+		}}.Table(t.Context(), snapshot.TableLists)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +223,7 @@ func filesAlone(t *testing.T, folder afero.Fs, want []string) {
 		t.Errorf("file by file: got %d rows, want the %d of the table", len(got), len(want))
 	}
 	for _, name := range []string{"records-01.ndjson", "lists-.ndjson", "meta.json"} {
-		err := snapshot.Reader[snapshot.List]{Snapshot: folder, File: name, Workers: 1, Done: func(snapshot.Block[snapshot.List]) error { return nil }}.Table(t.Context(), snapshot.TableLists, snapshot.ParseList)
+		err := snapshot.Reader[snapshot.List]{Snapshot: folder, File: name, Workers: 1, Done: func(snapshot.Block[snapshot.List]) error { return nil }}.Table(t.Context(), snapshot.TableLists)
 		if want := name + " is not a file of the table lists"; fmt.Sprint(err) != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
@@ -276,7 +276,7 @@ func TestRowErrorOfPart(t *testing.T) {
 	err := snapshot.Reader[snapshot.List]{Snapshot: files(dir), Workers: 2, Done: func(b snapshot.Block[snapshot.List]) error {
 		return b.Each(func(r snapshot.Row[snapshot.List]) error { rows = append(rows, r.Line); return nil },
 			func(e *snapshot.RowError) error { invalid = append(invalid, e.Error()); return nil })
-	}}.Table(t.Context(), snapshot.TableLists, snapshot.ParseList)
+	}}.Table(t.Context(), snapshot.TableLists)
 	if err != nil || fmt.Sprint(rows) != "[1 2 3 4 5 1 2]" || fmt.Sprint(invalid) != "[lists-00001.ndjson:3: not a JSON object]" {
 		t.Errorf("got the lines %v, %v and the error %v", rows, invalid, err)
 	}

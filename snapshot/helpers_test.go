@@ -78,11 +78,11 @@ func read(t testing.TB, dir string) (r rows, err error) {
 	t.Helper()
 	_, err = snapshot.ReadAsOf(files(dir))
 	err = errors.Join(err,
-		readTable(t, dir, snapshot.TableEvents, site.DecodeEvent, &r.events), readTable(t, dir, snapshot.TableLists, snapshot.ParseList, &r.lists),
-		readTable(t, dir, snapshot.TableAccounts, snapshot.ParseAccount, &r.accounts),
-		readTable(t, dir, snapshot.TableRecords, snapshot.ParseTimedRecord, &r.records),
-		readTable(t, dir, snapshot.TableBadges, snapshot.ParseBadge, &r.badges))
-	if missing := readTable(t, dir, snapshot.TableRecommended, snapshot.ParseRecommended, &r.recommended); !errors.Is(missing, snapshot.ErrNoTable) {
+		readTable(t, dir, snapshot.TableEvents, &r.events), readTable(t, dir, snapshot.TableLists, &r.lists),
+		readTable(t, dir, snapshot.TableAccounts, &r.accounts),
+		readTable(t, dir, snapshot.TableRecords, &r.records),
+		readTable(t, dir, snapshot.TableBadges, &r.badges))
+	if missing := readTable(t, dir, snapshot.TableRecommended, &r.recommended); !errors.Is(missing, snapshot.ErrNoTable) {
 		err = errors.Join(err, missing)
 	}
 	var missing error
@@ -107,12 +107,12 @@ func readOps(t testing.TB, snap afero.Fs, file string) (ops []snapshot.Op, err e
 	return ops, err
 }
 
-func readTable[T any](t testing.TB, dir string, table snapshot.Table, parse func([]byte) (T, error), into *[]T) error {
+func readTable[T any](t testing.TB, dir string, table snapshot.Table, into *[]T) error {
 	return snapshot.Reader[T]{Snapshot: files(dir), Workers: 2, Done: func(b snapshot.Block[T]) error {
 		return b.Each(
 			func(r snapshot.Row[T]) error { *into = append(*into, r.Value); return nil },
 			func(e *snapshot.RowError) error { return e })
-	}}.Table(t.Context(), table, parse)
+	}}.Table(t.Context(), table)
 }
 
 // bytesOf returns the content of all files of a folder, by name.

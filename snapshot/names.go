@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/afero"
 
-	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot/internal/folder"
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
 	"github.com/followpress/followpress/snapshot/internal/table"
@@ -73,11 +72,6 @@ func TableFiles(snapshot afero.Fs, t Table) (names []string, err error) {
 // TableBytes returns the stored size of a table's files.
 func TableBytes(snapshot afero.Fs, t Table) (total int64, err error) { return table.Bytes(snapshot, t) }
 
-// TableDigest reads a whole table and returns its digest. Options and errors are those of Canonical.
-func TableDigest(ctx context.Context, snapshot afero.Fs, t Table, untimed bool) (site.SHA256, error) {
-	return table.DigestOf(ctx, snapshot, t, untimed)
-}
-
 // Canonical calls found with each row of a table in canonical form, without the line feed, in the order of the table.
 // The row is valid until found returns. If untimed, records have no times, as for a site with the API spec. An invalid row
 // returns a *RowError; only ops is checked for repeated rows. The error wraps ErrNoTable if the table is missing.
@@ -120,33 +114,5 @@ type Folder = folder.Folder
 // close it.
 func Open(dir string) (*Folder, error) { return folder.Open(dir) }
 
-const (
-	// NoTime is the time of a record whose time is unknown.
-	NoTime = rowjson.NoTime
-	// MaxOp is the maximum size in bytes of an operation in the table ops.
-	MaxOp = rowjson.MaxOp
-)
-
-// The functions below parse, check and normalize one row. They are safe for concurrent use. Strings of a row may
-// share memory. References to other rows are not checked.
-
-// ParseList parses a row of lists.
-func ParseList(line []byte) (List, error) { return rowjson.ParseList(line) }
-
-// ParseRecord parses a row of records and ignores its time. Tags are sorted and unique.
-func ParseRecord(line []byte) (Record, error) { return rowjson.ParseRecord(line) }
-
-// ParseTimedRecord is like ParseRecord, with the time.
-func ParseTimedRecord(line []byte) (Record, error) { return rowjson.ParseTimedRecord(line) }
-
-// ParseAccount parses a row of accounts. Profiles are normalized (site.Profile.Normalize).
-func ParseAccount(line []byte) (Account, error) { return rowjson.ParseAccount(line) }
-
-// ParseBadge parses a row of badges.
-func ParseBadge(line []byte) (Badge, error) { return rowjson.ParseBadge(line) }
-
-// ParseRecommended parses a row of recommended.
-func ParseRecommended(line []byte) (Recommended, error) { return rowjson.ParseRecommended(line) }
-
-// ParseOp parses a row of ops. It does not check the order of rows.
-func ParseOp(line []byte) (Op, error) { return rowjson.ParseOp(line) }
+// NoTime is the time of a record whose time is unknown.
+const NoTime = rowjson.NoTime

@@ -200,7 +200,7 @@ func TestHostileOps(t *testing.T) {
 		"a tag that is not UTF-8": {tagged("a\xff"), "op: tag that is not UTF-8"},
 		"a tag with NUL":          {tagged("a\x00"), "op: tag with a NUL"},
 		"a long tag":              {tagged(strings.Repeat("x", 256)), "op: tag of more than 255 bytes"},
-		"a long operation":        {with(`0101`, `0109`+strings.Repeat("00", snapshot.MaxOp)), "op: more than 65536 bytes"},
+		"a long operation":        {with(`0101`, `0109`+strings.Repeat("00", op.MaxBytes)), "op: more than 65536 bytes"},
 		"earlier":                 {with(`11:22:33`, `11:22:31`), "list 7 comes after 2026-10-31T11:22:32Z, chain 1, block 2, log 3, list 7: sort the rows"},
 		"twice":                   {with(`11:22:33`, `11:22:32`), "a second row of 2026-10-31T11:22:32Z, chain 1, block 2, log 3, list 7"},
 	} {
@@ -236,7 +236,7 @@ func TestHostileOps(t *testing.T) {
 		"token":            {func(o *snapshot.Op) { o.TokenID = "" }, "token_id"},
 		"time":             {func(o *snapshot.Op) { o.Time = math.MaxInt64 }, "RFC 3339"},
 		"no bytes":         {func(o *snapshot.Op) { o.Op = nil }, "operation without data"},
-		"a long operation": {func(o *snapshot.Op) { o.Op = append([]byte{1, 1, 9, 9}, make([]byte, snapshot.MaxOp)...) }, "op: 65540 bytes, more than 65536"},
+		"a long operation": {func(o *snapshot.Op) { o.Op = append([]byte{1, 1, 9, 9}, make([]byte, op.MaxBytes)...) }, "op: 65540 bytes, more than 65536"},
 		"earlier":          {func(o *snapshot.Op) { o.Time-- }, "comes after"},
 		"a lower token":    {func(o *snapshot.Op) { o.TokenID = "8" }, "comes after"},
 		"twice":            {func(o *snapshot.Op) {}, "a second row"},

@@ -190,7 +190,7 @@ func TestSmallPagesOfMuchMemory(t *testing.T) {
 		writeFile(t, dir, "lists.parquet", string(forge(t, whole, c.column, c.codec, c.pages...)))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		err := snapshot.Reader[snapshot.List]{Snapshot: files(dir), Workers: 2, Done: func(snapshot.Block[snapshot.List]) error { return nil }}.Table(t.Context(), snapshot.TableLists, snapshot.ParseList)
+		err := snapshot.Reader[snapshot.List]{Snapshot: files(dir), Workers: 2, Done: func(snapshot.Block[snapshot.List]) error { return nil }}.Table(t.Context(), snapshot.TableLists)
 		runtime.ReadMemStats(&after)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got the error %v, want %q", name, err, c.want)
@@ -232,7 +232,7 @@ func TestEncodings(t *testing.T) {
 						next++
 					}
 					return nil
-				}}.Table(t.Context(), snapshot.TableLists, snapshot.ParseList)
+				}}.Table(t.Context(), snapshot.TableLists)
 				if err != nil || next != n {
 					t.Errorf("%s, version %d, %s: got %d rows and the error %v, want %d", codec, version, encoding, next, err, n)
 				}

@@ -379,7 +379,7 @@ func TestParquetAccounts(t *testing.T) {
 			return nil
 		}
 	}
-	if err := (snapshot.Reader[snapshot.Account]{Snapshot: files(dir), Workers: 2, Done: show(&want)}.Table(t.Context(), snapshot.TableAccounts, snapshot.ParseAccount)); err != nil {
+	if err := (snapshot.Reader[snapshot.Account]{Snapshot: files(dir), Workers: 2, Done: show(&want)}.Table(t.Context(), snapshot.TableAccounts)); err != nil {
 		t.Fatal(err)
 	}
 	convert := func(a *snapshot.Account) (snapshot.Account, error) {
@@ -446,7 +446,7 @@ func TestParquetProfilesOfStructs(t *testing.T) {
 			invalid = append(invalid, e.Error())
 		}
 		return nil
-	}}.Table(t.Context(), snapshot.TableAccounts, snapshot.ParseAccount)
+	}}.Table(t.Context(), snapshot.TableAccounts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -454,7 +454,7 @@ func TestParquetProfilesOfStructs(t *testing.T) {
 		t.Fatalf("got %d accounts, want %d", len(got), len(lines))
 	}
 	for i, line := range lines {
-		want, err := snapshot.ParseAccount([]byte(`{"address":"` + address + `"` + line + `}`))
+		want, err := snapshot.Reader[snapshot.Account]{}.Parse([]byte(`{"address":"` + address + `"` + line + `}`))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,12 +31,12 @@ func TestLongRowsOfParquet(t *testing.T) {
 	check := func(rows int) {
 		most, all = max(most, rows), all+rows
 	}
-	err := snapshot.Reader[snapshot.Recommended]{Snapshot: files(dir), Workers: 1, Done: func(b snapshot.Block[snapshot.Recommended]) error { check(len(b.Rows)); return nil }}.Table(t.Context(), snapshot.TableRecommended, snapshot.ParseRecommended)
+	err := snapshot.Reader[snapshot.Recommended]{Snapshot: files(dir), Workers: 1, Done: func(b snapshot.Block[snapshot.Recommended]) error { check(len(b.Rows)); return nil }}.Table(t.Context(), snapshot.TableRecommended)
 	if err != nil || all != n || most > 20<<20/size {
 		t.Errorf("got %d rows, at most %d in a block, and the error %v; want %d rows, at most 20 MiB of them in a block", all, most, err, n)
 	}
 	most, all = 0, 0
-	err = snapshot.Reader[snapshot.Record]{Snapshot: files(dir), Workers: 1, Done: func(b snapshot.Block[snapshot.Record]) error { check(len(b.Rows)); return nil }}.Table(t.Context(), snapshot.TableRecords, snapshot.ParseRecord)
+	err = snapshot.Reader[snapshot.Record]{Snapshot: files(dir), Workers: 1, Untimed: true, Done: func(b snapshot.Block[snapshot.Record]) error { check(len(b.Rows)); return nil }}.Table(t.Context(), snapshot.TableRecords)
 	if err != nil || all != n || most > 20<<20/size {
 		t.Errorf("tags: got %d rows, at most %d in a block, and the error %v; want %d rows, at most 20 MiB of them in a block", all, most, err, n)
 	}
@@ -68,7 +68,7 @@ func TestShortLines(t *testing.T) {
 			t.Errorf("got memory for %d rows, want that of at most 20480", cap(b.Rows))
 		}
 		return nil
-	}}.Table(t.Context(), snapshot.TableLists, snapshot.ParseList)
+	}}.Table(t.Context(), snapshot.TableLists)
 	if err != nil {
 		t.Error(err)
 	}
@@ -101,7 +101,7 @@ func linesOf(t *testing.T, name, body string) (string, error) {
 	err := snapshot.Reader[snapshot.List]{Snapshot: files(dir), Workers: 1, Done: func(b snapshot.Block[snapshot.List]) error {
 		return b.Each(func(r snapshot.Row[snapshot.List]) error { lines = append(lines, fmt.Sprint(r.Line)); return nil },
 			func(e *snapshot.RowError) error { lines = append(lines, e.Error()); return nil })
-	}}.Table(t.Context(), snapshot.TableLists, snapshot.ParseList)
+	}}.Table(t.Context(), snapshot.TableLists)
 	return strings.Join(lines, ", "), err
 }
 
@@ -171,7 +171,7 @@ func TestReaderWithoutWorkers(t *testing.T) {
 		rows += len(b.Rows)
 		return nil
 	}}
-	if err := r.Table(t.Context(), snapshot.TableLists, snapshot.ParseList); err != nil || rows != 1 {
+	if err := r.Table(t.Context(), snapshot.TableLists); err != nil || rows != 1 {
 		t.Errorf("got %d rows and %v, want 1", rows, err)
 	}
 }

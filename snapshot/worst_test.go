@@ -25,7 +25,7 @@ func readLists(t *testing.T, dir string) (rows int, err error) {
 	err = snapshot.Reader[snapshot.List]{Snapshot: files(dir), Workers: 1, Done: func(b snapshot.Block[snapshot.List]) error {
 		rows += len(b.Rows) + len(b.Invalid)
 		return nil
-	}}.Table(t.Context(), snapshot.TableLists, snapshot.ParseList)
+	}}.Table(t.Context(), snapshot.TableLists)
 	return rows, err
 }
 
@@ -250,7 +250,7 @@ func TestWorstRowGroup(t *testing.T) {
 				t.Errorf("a block of %d rows of 1 MiB", len(b.Rows))
 			}
 			return stop
-		}}.Table(t.Context(), snapshot.TableRecommended, snapshot.ParseRecommended)
+		}}.Table(t.Context(), snapshot.TableRecommended)
 		if !errors.Is(err, stop) {
 			t.Error(err)
 		}

@@ -238,7 +238,7 @@ var onlyIn = map[string]string{
 // faces are packages whose exported names are for callers, with their maximum of exported names,
 // not counting methods, and of lines. Lower the bounds, never raise them.
 var faces = map[string]struct{ names, lines int }{
-	"generator": {10, 670}, "publisher": {31, 1_000}, "server": {16, 985}, "site": {198, 3_421}, "snapshot": {49, 844},
+	"generator": {10, 670}, "publisher": {31, 1_000}, "server": {16, 985}, "site": {198, 3_421}, "snapshot": {40, 811},
 	"source": {30, 550}, "storage": {39, 370},
 }
 

@@ -77,6 +77,10 @@ func isAddress(record []byte) bool {
 	return record[1] == addressNumber && rules.Kind{Version: uint32(record[0]), Type: rules.TypeAddress}.Holds()
 }
 
+// MaxBytes is the maximum size in bytes of an operation in a snapshot. Operations on accounts are much shorter: 24
+// bytes and a tag.
+const MaxBytes = 64 << 10
+
 // A Reason is why an operation is invalid, whatever precedes it; "" if it is valid.
 type Reason string
 

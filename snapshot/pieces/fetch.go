@@ -263,13 +263,14 @@ func (f *Fetched) Check(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
 	for _, name := range slices.Sorted(maps.Keys(f.root.Inputs.Tables)) {
-		digest, err := snapshot.TableDigest(ctx, opened, snapshot.Table(name), !f.root.Config.EFP())
+		var rows snapshot.Digest
+		err := rows.AddTable(ctx, opened, snapshot.Table(name), !f.root.Config.EFP())
 		if err != nil && ctx.Err() == nil {
 			return fmt.Errorf("table %s: %w: %w", name, ErrAltered, err)
 		} else if err != nil {
 			return err
 		}
-		if want := f.root.Inputs.Tables[name]; digest != want {
+		if digest, want := rows.Sum(), f.root.Inputs.Tables[name]; digest != want {
 			return fmt.Errorf("table %s: %w: its rows have the digest %s, and the root names %s", name, ErrAltered, digest, want)
 		}
 	}

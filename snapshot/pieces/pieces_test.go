@@ -28,13 +28,13 @@ func built(t *testing.T, rows []string) map[site.SHA256]Piece {
 	if err := afero.WriteFile(files, "records.ndjson", []byte(strings.Join(rows, "\n")+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	digest, err := snapshot.TableDigest(t.Context(), files, snapshot.TableRecords, true)
-	if err != nil {
+	var digest snapshot.Digest
+	if err := digest.AddTable(t.Context(), files, snapshot.TableRecords, true); err != nil {
 		t.Fatal(err)
 	}
-	root := &site.Root{Inputs: &site.Inputs{Tables: map[string]site.SHA256{"records": digest}}}
+	root := &site.Root{Inputs: &site.Inputs{Tables: map[string]site.SHA256{"records": digest.Sum()}}}
 	source, bodies := Source{Snapshot: files}, map[site.SHA256]Piece{}
-	_, err = source.Build(t.Context(), root, func(p Piece, body []byte) error {
+	_, err := source.Build(t.Context(), root, func(p Piece, body []byte) error {
 		bodies[p.SHA256] = p
 		text, err := p.unpack(body)
 		if err == nil && (int64(len(text)) != p.Text || p.SHA256 != site.Sum256(body)) {

@@ -73,7 +73,7 @@ func (s *Snapshot) Lists(ctx context.Context) (tokens []string, err error) {
 		}
 		return err
 	}}
-	err = reader.Table(ctx, snapshot.TableLists, snapshot.ParseList)
+	err = reader.Table(ctx, snapshot.TableLists)
 	return tokens, err
 }
 

@@ -243,7 +243,7 @@ func (w *world) fresh(versions map[uint64]*history.History, heads map[uint64]uin
 	files["meta.json"] = before + `,"ops_from":` + from
 	var ops strings.Builder
 	for line := range strings.Lines(files["ops.ndjson"]) {
-		o, err := snapshot.ParseOp([]byte(strings.TrimSuffix(line, "\n")))
+		o, err := snapshot.Reader[snapshot.Op]{}.Parse([]byte(strings.TrimSuffix(line, "\n")))
 		if err != nil {
 			w.t.Fatal(err)
 		}

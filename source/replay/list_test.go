@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/followpress/followpress/site"
+	siteop "github.com/followpress/followpress/site/op"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/snapshot/memory"
 	"github.com/followpress/followpress/source"
@@ -279,7 +280,7 @@ func TestOpsOrder(t *testing.T) {
 // TestLongOps: an operation that is too long for a row is counted, and its record is there.
 func TestLongOps(t *testing.T) {
 	events := number(transfer(1, 0x10), locate(1, location(place(5))),
-		operate(place(5), append([]byte{1, add, 9, 9}, bytesOf(snapshot.MaxOp-4)...)), operate(place(5), append([]byte{1, add, 9, 9}, bytesOf(snapshot.MaxOp-3)...)))
+		operate(place(5), append([]byte{1, add, 9, 9}, bytesOf(siteop.MaxBytes-4)...)), operate(place(5), append([]byte{1, add, 9, 9}, bytesOf(siteop.MaxBytes-3)...)))
 	var c counted
 	r := replay.New(deployment())
 	for _, e := range events {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/followpress/followpress/site/op"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
 )
@@ -41,7 +42,7 @@ func (s *Slots) note(chain uint64, numbers []int32) {
 		switch {
 		case o.time == source.NoTime:
 			untimed++
-		case o.op.length > snapshot.MaxOp:
+		case o.op.length > op.MaxBytes:
 			long++
 		default:
 			log.rows = append(log.rows, opRow{o.time, n, slot})

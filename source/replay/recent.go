@@ -264,7 +264,7 @@ func (r *recent) since(at int64) (pieces []memory.Piece, err error) {
 func (u *update) opsOf(numbers []int32, chain uint64) (ops []snapshot.Op, size int) {
 	for _, n := range numbers {
 		o := &u.replay.ops[n]
-		if o.time == source.NoTime || o.op.length > snapshot.MaxOp {
+		if o.time == source.NoTime || o.op.length > op.MaxBytes {
 			continue
 		}
 		size += opRowBytes(int(o.op.length))

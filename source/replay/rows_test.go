@@ -55,7 +55,7 @@ func tablesOf(t *testing.T, r *replay.Replay) (lists, records, ops string, prima
 func opsSince(t *testing.T, table string, since int64) (rows string) {
 	t.Helper()
 	for line := range strings.Lines(table) {
-		o, err := snapshot.ParseOp([]byte(strings.TrimSuffix(line, "\n")))
+		o, err := snapshot.Reader[snapshot.Op]{}.Parse([]byte(strings.TrimSuffix(line, "\n")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -262,7 +262,7 @@ func checkAbout(t *testing.T, what string, c replay.Change, was, is string) {
 		if n == 0 {
 			continue
 		}
-		o, err := snapshot.ParseOp([]byte(strings.TrimSuffix(line, "\n")))
+		o, err := snapshot.Reader[snapshot.Op]{}.Parse([]byte(strings.TrimSuffix(line, "\n")))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -155,9 +155,10 @@ func addInvalid(r *rand.Rand, files map[string]string) {
 // refreshedObjects makes refreshed objects for a snapshot.
 func refreshedObjects(tb testing.TB, seed uint64, files map[string]string, withInvalid bool) map[string]string {
 	tb.Helper()
+	parse := snapshot.Reader[snapshot.List]{}.Parse
 	var lists []odd.List
 	for line := range strings.Lines(files["lists.ndjson"]) {
-		if l, err := snapshot.ParseList([]byte(line)); err == nil {
+		if l, err := parse([]byte(line)); err == nil {
 			account := l.Owner
 			if l.User != nil {
 				account = *l.User

@@ -79,7 +79,7 @@ func (r *readDigests) digest(ctx context.Context, whole wholeTable, opsAfter emi
 	case snapshot.TableLists:
 		key := func(l *snapshot.List) string { return l.TokenID }
 		return digestOf(r, func(rows snapshot.Reader[snapshot.List]) error {
-			return rows.Table(ctx, whole.Table, snapshot.ParseList)
+			return rows.Table(ctx, whole.Table)
 		}, files, key)
 	case snapshot.TableAccounts:
 		key := func(a *site.Address) site.Address { return *a }
@@ -92,7 +92,7 @@ func (r *readDigests) digest(ctx context.Context, whole wholeTable, opsAfter emi
 		return r.digestOps(ctx, files, whole.Files, opsAfter)
 	default:
 		return digestOf[snapshot.Badge, string](r, func(rows snapshot.Reader[snapshot.Badge]) error {
-			return rows.Table(ctx, whole.Table, snapshot.ParseBadge)
+			return rows.Table(ctx, whole.Table)
 		}, files, nil)
 	}
 }

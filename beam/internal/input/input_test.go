@@ -83,21 +83,21 @@ func decode(t *testing.T, table snapshot.Table, pairs []pair) (rows []row) {
 }
 
 // expected reads a table as generate does.
-func expected[T any](t *testing.T, dir string, table snapshot.Table, parse func([]byte) (T, error), text func(T) string) (rows []row) {
+func expected[T any](t *testing.T, dir string, o input.Options, table snapshot.Table, text func(T) string) (rows []row) {
 	t.Helper()
 	files := afero.NewBasePathFs(afero.NewOsFs(), dir)
 	names, err := snapshot.TableFiles(files, table)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = snapshot.Reader[T]{Snapshot: files, Workers: 2, Done: func(b snapshot.Block[T]) error {
+	err = snapshot.Reader[T]{Snapshot: files, Workers: 2, Untimed: !o.EFP, Done: func(b snapshot.Block[T]) error {
 		for _, r := range b.Rows {
 			if said := text(r.Value); said != "" {
 				rows = append(rows, row{wire.Position{File: uint32(slices.Index(names, b.File)), Line: uint64(r.Line)}, said})
 			}
 		}
 		return nil
-	}}.Table(t.Context(), table, parse)
+	}}.Table(t.Context(), table)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,14 +108,10 @@ func expected[T any](t *testing.T, dir string, table snapshot.Table, parse func(
 func expectedOf(t *testing.T, dir string, o input.Options) map[snapshot.Table][]row {
 	t.Helper()
 	events := map[string]int{}
-	for _, e := range expected(t, dir, snapshot.TableEvents, site.DecodeEvent, func(e site.Event) string { return fmt.Sprint(e.ID) }) {
+	for _, e := range expected(t, dir, o, snapshot.TableEvents, func(e site.Event) string { return fmt.Sprint(e.ID) }) {
 		events[e.text] = len(events)
 	}
-	parseRecord := snapshot.ParseRecord
-	if o.EFP {
-		parseRecord = snapshot.ParseTimedRecord
-	}
-	badges := expected(t, dir, snapshot.TableBadges, snapshot.ParseBadge, func(b snapshot.Badge) string {
+	badges := expected(t, dir, o, snapshot.TableBadges, func(b snapshot.Badge) string {
 		if event, ok := events[b.EventID]; ok {
 			return fmt.Sprintf("%x %d %s", b.Owner[:], event, b.TokenID)
 		}
@@ -127,7 +123,7 @@ func expectedOf(t *testing.T, dir string, o input.Options) map[snapshot.Table][]
 	slices.SortFunc(badges, func(a, b row) int { return strings.Compare(a.text, b.text) })
 	var ops []row
 	if o.History > 0 {
-		ops = expected(t, dir, snapshot.TableOps, snapshot.ParseOp, func(r snapshot.Op) string {
+		ops = expected(t, dir, o, snapshot.TableOps, func(r snapshot.Op) string {
 			parsed, _ := op.Parse(r.Op)
 			r.Op = nil
 			about, ok := parsed.Address()
@@ -150,14 +146,14 @@ func expectedOf(t *testing.T, dir string, o input.Options) map[snapshot.Table][]
 	}
 	return map[snapshot.Table][]row{
 		snapshot.TableOps: ops,
-		snapshot.TableLists: expected(t, dir, snapshot.TableLists, snapshot.ParseList, func(l snapshot.List) string {
+		snapshot.TableLists: expected(t, dir, o, snapshot.TableLists, func(l snapshot.List) string {
 			account := l.Owner
 			if l.User != nil {
 				account = *l.User
 			}
 			return l.TokenID + " " + account.String()
 		}),
-		snapshot.TableAccounts: expected(t, dir, snapshot.TableAccounts, snapshot.ParseAccount, func(a snapshot.Account) string {
+		snapshot.TableAccounts: expected(t, dir, o, snapshot.TableAccounts, func(a snapshot.Account) string {
 			var ens []byte
 			var searchLen, fresh int64
 			name := ""
@@ -171,7 +167,7 @@ func expectedOf(t *testing.T, dir string, o input.Options) map[snapshot.Table][]
 			}
 			return fmt.Sprintf("%x %s %s %d %d %s", a.Address[:], a.Primary, ens, searchLen, fresh, name)
 		}),
-		snapshot.TableRecords: expected(t, dir, snapshot.TableRecords, parseRecord, func(r snapshot.Record) string {
+		snapshot.TableRecords: expected(t, dir, o, snapshot.TableRecords, func(r snapshot.Record) string {
 			return fmt.Sprintf("%s %d %s %x %q %d", r.TokenID, r.Version, r.Type, r.Data, r.Tags, r.Added)
 		}),
 		snapshot.TableBadges: badges,

@@ -118,7 +118,7 @@ func (r *readLists) ProcessElement(ctx context.Context, element string, emit emi
 			row := wire.ListRow{Position: c.at(line), Account: rules.AccountOf(l.Owner, l.User)}
 			emit(l.TokenID, row.Append(nil))
 			return nil
-		})).Table(ctx, c.table, snapshot.ParseList)
+		})).Table(ctx, c.table)
 	})
 }
 
@@ -257,6 +257,6 @@ func (r *readBadges) ProcessElement(ctx context.Context, element string, emit em
 				c.counts[WithoutEffect(c.table, summary.UnknownEvent)]++
 			}
 			return nil
-		})).Table(ctx, c.table, snapshot.ParseBadge)
+		})).Table(ctx, c.table)
 	})
 }

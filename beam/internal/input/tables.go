@@ -144,7 +144,7 @@ const MaxInvalid = 1000
 // Events reads the events.
 func (t *Tables) Events(ctx context.Context) (events []site.Event, r Result, err error) {
 	known := map[uint64]bool{}
-	r, err = readAll(ctx, t, snapshot.TableEvents, site.DecodeEvent, func(e site.Event, r *Result) error {
+	r, err = readAll(ctx, t, snapshot.TableEvents, func(e site.Event, r *Result) error {
 		if known[e.ID] {
 			return fmt.Errorf("id: duplicate event %d", e.ID)
 		}
@@ -172,7 +172,7 @@ func (t *Tables) Recommended(ctx context.Context) (accounts []snapshot.Recommend
 		return nil, nil, nil
 	}
 	known := map[site.Address]bool{}
-	r, err := readAll(ctx, t, snapshot.TableRecommended, snapshot.ParseRecommended, func(a snapshot.Recommended, r *Result) error {
+	r, err := readAll(ctx, t, snapshot.TableRecommended, func(a snapshot.Recommended, r *Result) error {
 		if known[a.Address] {
 			r.WithoutEffect[summary.RepeatedRow]++
 			return nil
@@ -186,7 +186,7 @@ func (t *Tables) Recommended(ctx context.Context) (accounts []snapshot.Recommend
 
 // readAll reads a table on this machine.
 func readAll[T any](
-	ctx context.Context, t *Tables, table snapshot.Table, parse func([]byte) (T, error), accept func(T, *Result) error,
+	ctx context.Context, t *Tables, table snapshot.Table, accept func(T, *Result) error,
 ) (Result, error) {
 	r := Result{TableReport: summary.TableReport{WithoutEffect: map[string]int{}}}
 	done := func(b snapshot.Block[T]) error {
@@ -202,7 +202,7 @@ func readAll[T any](
 		})
 	}
 	var digest snapshot.Digest
-	err := snapshot.Reader[T]{Snapshot: t.snap, Workers: 1, Done: done, Digest: &digest}.Table(ctx, table, parse)
+	err := snapshot.Reader[T]{Snapshot: t.snap, Workers: 1, Done: done, Digest: &digest}.Table(ctx, table)
 	t.Inputs.Tables[string(table)] = digest.Sum()
 	return r, err
 }

@@ -86,17 +86,13 @@ func (b *background) refresh(ctx context.Context) error {
 // held counts the lists that follow each account of a snapshot; lists' accounts have an entry too.
 func held(ctx context.Context, files afero.Fs) (map[site.Address]uint32, error) {
 	all := map[site.Address]uint32{}
-	lists := snapshot.Reader[site.Address]{Snapshot: files, Done: func(block snapshot.Block[site.Address]) error {
+	lists := snapshot.Reader[snapshot.List]{Snapshot: files, Done: func(block snapshot.Block[snapshot.List]) error {
 		for _, row := range block.Rows {
-			all[row.Value] += 0
+			all[rules.AccountOf(row.Value.Owner, row.Value.User)] += 0
 		}
 		return nil
 	}}
-	err := lists.Table(ctx, snapshot.TableLists, func(line []byte) (site.Address, error) {
-		l, err := snapshot.ParseList(line)
-		return rules.AccountOf(l.Owner, l.User), err
-	})
-	if err != nil {
+	if err := lists.Table(ctx, snapshot.TableLists); err != nil {
 		return nil, err
 	}
 	type followed struct {
@@ -111,7 +107,7 @@ func held(ctx context.Context, files afero.Fs) (map[site.Address]uint32, error) 
 		}
 		return nil
 	}}
-	err = records.Records(ctx, func(r *snapshot.Record) (followed, error) {
+	err := records.Records(ctx, func(r *snapshot.Record) (followed, error) {
 		account, ok := r.Address()
 		return followed{account, ok && rules.IsFollow(rules.Kind{Version: r.Version, Type: r.Type}, r.Tags)}, nil
 	})

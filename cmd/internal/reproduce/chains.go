@@ -186,11 +186,11 @@ func (f *facts) compareDigests(ctx context.Context) (err error) {
 			continue
 		}
 		f.run.progress.Stage("compare", 0)
-		got, err := tables.TableDigest(ctx, made, t, !f.root.Config.EFP())
-		if err != nil {
+		var rows tables.Digest
+		if err := rows.AddTable(ctx, made, t, !f.root.Config.EFP()); err != nil {
 			return err
 		}
-		switch {
+		switch got := rows.Sum(); {
 		case got == want:
 			err = f.run.say("%-15s equal", t)
 		case t == tables.TableAccounts:

@@ -20,7 +20,7 @@ func (l *loader) readBadges(ctx context.Context) error {
 		hasList[account] = true
 	}
 	l.Progress.Stage("badges", 0)
-	err := readTable(ctx, l.reader, snapshot.TableBadges, snapshot.ParseBadge, func(r snapshot.Row[snapshot.Badge]) error {
+	err := readTable(ctx, l.reader, snapshot.TableBadges, func(r snapshot.Row[snapshot.Badge]) error {
 		event, ok := l.eventOf[r.Value.EventID]
 		if !ok {
 			l.Report.CountWithoutEffect(snapshot.TableBadges, summary.UnknownEvent)

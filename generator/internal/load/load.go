@@ -74,7 +74,7 @@ func Graph(ctx context.Context, o Options) (*render.Graph, error) {
 func (l *loader) readEvents(ctx context.Context) error {
 	g := l.graph
 	l.Progress.Stage("events", 0)
-	return readTable(ctx, l.reader, snapshot.TableEvents, site.DecodeEvent, func(r snapshot.Row[site.Event]) error {
+	return readTable(ctx, l.reader, snapshot.TableEvents, func(r snapshot.Row[site.Event]) error {
 		id := strconv.FormatUint(r.Value.ID, 10)
 		if _, ok := l.eventOf[id]; ok {
 			return fmt.Errorf("id: duplicate event %s", id)
@@ -89,7 +89,7 @@ func (l *loader) readEvents(ctx context.Context) error {
 func (l *loader) readLists(ctx context.Context) error {
 	g := l.graph
 	l.Progress.Stage("lists", 0)
-	return readTable(ctx, l.reader, snapshot.TableLists, snapshot.ParseList, func(r snapshot.Row[snapshot.List]) error {
+	return readTable(ctx, l.reader, snapshot.TableLists, func(r snapshot.Row[snapshot.List]) error {
 		list, added := g.Lists.Add(r.Value.TokenID)
 		if !added {
 			return fmt.Errorf("token_id: duplicate list %s", r.Value.TokenID)
@@ -196,7 +196,7 @@ func (l *loader) readRecommended(ctx context.Context) error {
 	g := l.graph
 	l.Progress.Stage("recommended", 0)
 	seen := map[site.Address]bool{}
-	return readTable(ctx, l.reader, snapshot.TableRecommended, snapshot.ParseRecommended, func(r snapshot.Row[snapshot.Recommended]) error {
+	return readTable(ctx, l.reader, snapshot.TableRecommended, func(r snapshot.Row[snapshot.Recommended]) error {
 		if seen[r.Value.Address] {
 			l.Report.CountWithoutEffect(snapshot.TableRecommended, summary.RepeatedRow)
 			return nil

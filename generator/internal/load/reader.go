@@ -74,9 +74,9 @@ func (r *reader) skip(skipped *int, e *snapshot.RowError) {
 // readTable parses a table on all workers. It calls accept with each valid row, in the order of
 // lines and never concurrently, and rejects the other rows.
 func readTable[T any](
-	ctx context.Context, r *reader, t snapshot.Table, parse func(line []byte) (T, error), accept func(snapshot.Row[T]) error,
+	ctx context.Context, r *reader, t snapshot.Table, accept func(snapshot.Row[T]) error,
 ) error {
-	return r.countBytes(t, readerOf(r, t, accept).Table(ctx, t, parse))
+	return r.countBytes(t, readerOf(r, t, accept).Table(ctx, t))
 }
 
 // readerOf returns a reader of a table that counts its rows. Without accept, use Complete for the

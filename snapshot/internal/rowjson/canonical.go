@@ -25,7 +25,7 @@ func Canonical(b []byte, row any) ([]byte, error) {
 	case *Recommended:
 		return AppendRecommended(b, *row)
 	}
-	return nil, fmt.Errorf("%T is not a row of a table", row) // the caller passed a wrong parser
+	return nil, fmt.Errorf("%T is not a row of a table", row) // impossible: Parser does not return it
 }
 
 // maxSpareRow is the maximum size of the memory that Sum reuses.

@@ -21,12 +21,8 @@ type Op struct {
 	Chain    uint64
 	Block    uint64
 	LogIndex uint32
-	Op       []byte // as in the contract, for op.Parse; at most MaxOp bytes
+	Op       []byte // as in the contract, for op.Parse; at most op.MaxBytes
 }
-
-// MaxOp is the maximum size in bytes of an operation in the table ops. Operations on accounts are much shorter: 24
-// bytes and a tag.
-const MaxOp = 64 << 10
 
 // Compare compares rows in the order of the table: by time, chain, block, log index, and token ID as a number.
 func (o *Op) Compare(other *Op) int {
@@ -78,8 +74,8 @@ func (o *Op) Check() error {
 	if err := site.CheckTokenID("token_id", o.TokenID); err != nil {
 		return err
 	}
-	if len(o.Op) > MaxOp {
-		return fmt.Errorf("op: %d bytes, more than %d", len(o.Op), MaxOp)
+	if len(o.Op) > op.MaxBytes {
+		return fmt.Errorf("op: %d bytes, more than %d", len(o.Op), op.MaxBytes)
 	}
 	if _, ignored := op.Parse(o.Op); ignored != "" {
 		return fmt.Errorf("op: %s, so it has no effect and cannot be a row", ignored)
@@ -146,7 +142,7 @@ func DecodeOp(line []byte) (Op, error) {
 	case in.Op == nil:
 		return Op{}, errors.New("op: missing")
 	case len(*in.Op) > opDigits:
-		return Op{}, fmt.Errorf("op: more than %d bytes", MaxOp)
+		return Op{}, fmt.Errorf("op: more than %d bytes", op.MaxBytes)
 	}
 	at, err := ParseTime("time", *in.Time)
 	if err != nil {
@@ -160,8 +156,8 @@ func DecodeOp(line []byte) (Op, error) {
 	return o, o.Check()
 }
 
-// opDigits is the length of MaxOp bytes as hexadecimal text.
-const opDigits = len("0x") + 2*MaxOp
+// opDigits is the length of op.MaxBytes bytes as hexadecimal text.
+const opDigits = len("0x") + 2*op.MaxBytes
 
 // The members of a row of ops, as bits.
 const (

@@ -15,8 +15,21 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// The functions below parse, check and normalize one row. They are safe for concurrent use. Strings of a row may
-// share memory. References to other rows are not checked.
+// Parser returns the function that parses, checks and normalizes a row of the type T. If untimed, it ignores the time
+// of a record. It is safe for concurrent use. Strings of a row may share memory. References to other rows are not
+// checked.
+func Parser[T any](untimed bool) func(line []byte) (T, error) {
+	record := ParseTimedRecord
+	if untimed {
+		record = ParseRecord
+	}
+	for _, parse := range []any{site.DecodeEvent, ParseList, ParseAccount, record, ParseBadge, ParseRecommended, ParseOp} {
+		if parse, ok := parse.(func([]byte) (T, error)); ok {
+			return parse
+		}
+	}
+	return func([]byte) (row T, _ error) { return row, fmt.Errorf("%T is not a row of a table", row) }
+}
 
 // ParseList parses a row of lists.
 func ParseList(line []byte) (List, error) {

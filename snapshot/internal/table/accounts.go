@@ -31,7 +31,7 @@ func Profiles(snapshot afero.Fs) iter.Seq2[rowjson.Account, error] {
 			defer close(accounts)
 			failed = Reader[rowjson.Account]{Snapshot: snapshot, Workers: 1, Done: func(b Block[rowjson.Account]) error {
 				return b.Each(send, func(e *rowjson.RowError) error { return e })
-			}}.Table(ctx, rowjson.TableAccounts, rowjson.ParseAccount)
+			}}.Table(ctx, rowjson.TableAccounts)
 		}()
 		defer func() {
 			stop()

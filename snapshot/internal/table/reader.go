@@ -35,11 +35,13 @@ type Reader[T any] struct {
 	Digest *Digest
 }
 
-// Table reads a table. Lines passed to parse are valid until Done returns; lines from Parquet only until parse
-// returns.
-func (r Reader[T]) Table(ctx context.Context, t rowjson.Table, parse func(line []byte) (T, error)) error {
-	return readTable(ctx, r, t, decoded(parse), same)
+// Table reads a table whose rows are of the type T.
+func (r Reader[T]) Table(ctx context.Context, t rowjson.Table) error {
+	return readTable(ctx, r, t, decoded(rowjson.Parser[T](r.Untimed)), same)
 }
+
+// Parse parses, checks and normalizes a line as Table does. References to other rows are not checked.
+func (r Reader[T]) Parse(line []byte) (T, error) { return rowjson.Parser[T](r.Untimed)(line) }
 
 // Records reads the table records. convert converts each valid row for Done. It must not modify the record, which is
 // valid until it returns.
@@ -154,7 +156,7 @@ func parseColumns[R any](b block, s *rowjson.Scanner, f form[R], take func(numbe
 	}
 }
 
-// Lines parses the lines of a file, like Reader.Table.
+// Lines parses the lines of a file, like Reader.Table. Lines passed to parse are valid until done returns.
 func Lines[T any](ctx context.Context, file *lines.File, parse func(line []byte) (T, error), done func(Block[T]) error) error {
 	workers := runtime.GOMAXPROCS(0)
 	spare := make(lines.Recycler[byte], lines.Spares(workers))
