@@ -219,7 +219,7 @@ func (r *run) dryRun(ctx context.Context, dest output.Destination) (err error) {
 	return nil
 }
 
-// live returns the live site; nil if there is none, or nothing of it is to be kept.
+// live returns the live site; nil if there is none, or nothing of it is kept.
 func (r *run) live(ctx context.Context, dest output.Destination) (*output.Live, error) {
 	live, err := dest.Check(ctx)
 	if r.Rebuild {

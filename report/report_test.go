@@ -125,7 +125,7 @@ func checkPage(t *testing.T, page []byte) {
 	}
 }
 
-// elements yields the elements of a page whose elements are all closed, except for those that HTML closes.
+// elements yields the elements of a page. Only elements that HTML closes may lack an end.
 func elements(t *testing.T, page []byte) iter.Seq[xml.StartElement] {
 	return func(yield func(xml.StartElement) bool) {
 		d := xml.NewDecoder(bytes.NewReader(page))

@@ -110,7 +110,7 @@ func (s *Shared) Handler(ctx context.Context, store Store) (*Handler, error) {
 	return h, nil
 }
 
-// noSite returns ErrNoSite if err means that there is no root.
+// noSite returns ErrNoSite if err is about a missing root.
 func noSite(err error) error {
 	if errors.Is(err, storage.ErrNotFound) {
 		return ErrNoSite

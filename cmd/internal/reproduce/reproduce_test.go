@@ -587,7 +587,7 @@ func TestKeepsWhatWasLive(t *testing.T) {
 		write(t, records, append(read(t, records), fmt.Sprintf(`{"token_id":"4","version":1,"record_type":"address","data":"0x%040x"}`+"\n", 1<<40+i)...))
 		snapshots = append(snapshots, from)
 	}
-	const keep = 6 // of 7: a run that was cut off takes one place
+	const keep = 6 // one fewer than the limit: an interrupted run takes one place
 	bucket, random := filepath.Join(t.TempDir(), "bucket"), rand.New(rand.NewPCG(1, 2))
 	var live []string // the indexes of the sites that were live, each once, the last one first
 	for range 20 {

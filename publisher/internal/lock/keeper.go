@@ -11,7 +11,7 @@ import (
 
 // A Keeper takes and leaves the lock for a run.
 type Keeper struct {
-	ID       string           // of the run
+	ID       string           // the run
 	Bucket   *requests.Bucket // without a lease
 	Options  Options
 	Unlocked func() // called when the server turns out to have no conditional writes

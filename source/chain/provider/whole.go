@@ -9,7 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// Some nodes silently omit logs beyond a limit. The answer then has as many logs as the limit. Such an
+// Some nodes silently omit logs beyond a limit. The answer then has as many logs as the limit. This
 // answer is fetched again in parts; a single block is read from its receipts. The contracts show other
 // omissions; see Again.
 
