@@ -35,11 +35,12 @@ func (p *Block[T]) sum(row int) []byte { return p.sums[row*sha256.Size : (row+1)
 func readBlocks[T any](
 	ctx context.Context, source rowSource, workers int, spare lines.Recycler[byte], hashed bool, parse func(*Block[T], block, *rowjson.Scanner), done func(Block[T]) error,
 ) error {
-	rows, sums := make(lines.Recycler[Row[T]], lines.Spares(workers)), make(lines.Recycler[byte], lines.Spares(workers))
+	spares := lines.Spares(workers)
+	rows, sums, keys := make(lines.Recycler[Row[T]], spares), make(lines.Recycler[byte], spares), make(lines.Recycler[rowjson.Op], spares)
 	parseBlock := func(b block, _ *inorder.Ticket[Block[T]]) (Block[T], error) {
 		s := rowjson.TakeScanner()
 		defer s.GiveBack()
-		p := Block[T]{File: b.file, Rows: rows.Take(roundUp(b.mostRows()))[:0], lines: b.lines}
+		p := Block[T]{File: b.file, Rows: rows.Take(roundUp(b.mostRows()))[:0], lines: b.lines, keys: keys.Take(0)}
 		if hashed {
 			p.sums = sums.Take(sha256.Size * cap(p.Rows))[:0]
 		}
@@ -53,6 +54,7 @@ func readBlocks[T any](
 		err := done(b)
 		spare.GiveBack(b.lines)
 		rows.GiveBack(b.Rows)
+		keys.GiveBack(b.keys)
 		if hashed {
 			sums.GiveBack(b.sums)
 		}

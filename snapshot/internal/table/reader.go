@@ -83,13 +83,13 @@ func decoded[R any](decode func(line []byte) (R, error)) form[R] {
 // noColumns has all rows of Parquet read as lines. Only the table records is so large that this would matter.
 func noColumns[R any](*rowjson.Scanner, *parquet.Rows, int) (*R, bool) { return nil, false }
 
-// parse parses a line.
-func (f form[R]) parse(s *rowjson.Scanner, line []byte) (*R, error) {
+// parse parses a line. decoded is memory for its row.
+func (f form[R]) parse(s *rowjson.Scanner, line []byte, decoded *R) (row *R, err error) {
 	if row, ok := f.scan(s, line); ok {
 		return row, nil
 	}
-	row, err := f.decode(line)
-	return &row, err
+	*decoded, err = f.decode(line)
+	return decoded, err
 }
 
 // same returns the identity conversion.
@@ -134,8 +134,9 @@ func parseBlock[R, T any](p *Block[T], b block, s *rowjson.Scanner, f form[R], c
 	if b.rows != nil {
 		parseColumns(b, s, f, take)
 	} else {
+		var decoded R
 		lines.Block{First: b.first, Lines: b.lines}.Each(func(number int, line []byte) {
-			row, err := f.parse(s, line)
+			row, err := f.parse(s, line, &decoded)
 			take(number, row, err)
 		})
 	}
@@ -144,12 +145,13 @@ func parseBlock[R, T any](p *Block[T], b block, s *rowjson.Scanner, f form[R], c
 // parseColumns parses rows of Parquet.
 func parseColumns[R any](b block, s *rowjson.Scanner, f form[R], take func(number int, row *R, err error)) {
 	var line []byte
+	var decoded R
 	for i := range b.rows.N {
 		row, ok := f.columns(s, b.rows, i)
 		var err error
 		if !ok {
 			if line, err = b.rows.AppendLine(line[:0], i); err == nil {
-				row, err = f.parse(s, line)
+				row, err = f.parse(s, line, &decoded)
 			}
 		}
 		take(b.first+i, row, err)
