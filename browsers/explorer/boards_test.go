@@ -272,6 +272,7 @@ func TestNavigationHasNoReportsWhereThereAreNone(t *testing.T) {
 	p.Click(entry)
 	shown(t, p)
 	// The chart uses the dates of the reports, not those of the data.
+	p.WaitFor(".plot .u-over")
 	x, y := p.Middle(".plot .u-over")
 	p.Mouse(x, y, false)
 	p.Wait("document.querySelector('.u-series .u-value').innerText === 'Oct 31, 2026'")

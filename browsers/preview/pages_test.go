@@ -87,7 +87,7 @@ func TestWrittenPages(t *testing.T) {
 	servers.Wanted(t)
 	pages := fstest.MapFS{}
 	for name, file := range map[string]string{
-		"published.html": "report/testdata/published.html", "demo-efp.html": "report/testdata/demo-efp.html", "run.html": "report/testdata/run.html",
+		"published.html": "report/testdata/published.html", "demo-efp.html": "report/testdata/demo-efp.html",
 		"status.html": "cmd/internal/live/testdata/status.html", "status.css": "templates/status/style.css",
 	} {
 		body, err := fs.ReadFile(os.DirFS("../.."), file)
@@ -99,7 +99,7 @@ func TestWrittenPages(t *testing.T) {
 	server := httptest.NewServer(http.FileServerFS(pages))
 	t.Cleanup(server.Close)
 	b := browser.Start(t, browser.Options{Alone: true})
-	for _, name := range []string{"published.html", "demo-efp.html", "run.html", "status.html"} {
+	for _, name := range []string{"published.html", "demo-efp.html", "status.html"} {
 		t.Run(name, func(t *testing.T) {
 			inBoth(t, b, server.URL+"/"+name, "", func(t *testing.T, p *browser.Page) {
 				p.Forgive("favicon.ico")
