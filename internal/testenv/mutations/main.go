@@ -188,7 +188,7 @@ func suites(all []mutation, schedules int) (suites []suite) {
 		"generator": {{"generator", []string{"-test.run=Inputs|MissingObjects|HeldRanks|WindowEdges|RefreshedMerge|OutputThatIsRefused"}}, {"generator/internal/output", nil}, {"server", []string{"-test.run=Histor"}}},
 		"server": {{"server", []string{"-test.run=Refresh|Reappl|Cop(y|ies)|RolledBack|Mixed|ComesBack|TooOld"}}, {"server", []string{"-test.run=Histor|Feed"}},
 			{"publisher", []string{"-test.run=Refreshe"}}, simulation},
-		"storage":  {{"storage/checked", nil}, {"storage", nil}, publishing},
+		"storage":  {{"storage/internal/s3", nil}, {"storage/checked", nil}, {"storage", nil}, publishing},
 		"site":     {{"site/shards", nil}, {"site/rules", nil}, {"site/refresh", nil}, {"site/note", nil}, publishing},
 		"cmd":      {{"cmd/internal/publish", []string{"-test.run=Forged|Sample|CommandThat|Nonsense|SecretKey|ListedWhere|MaxAge|VerifyOnline$"}}, {"cmd/internal/live", nil}},
 		"internal": {{"internal/staging", nil}},
