@@ -17,15 +17,15 @@ func TestLeaseBeginsWhenItsRequestIsSent(t *testing.T) {
 	for name, c := range map[string]struct {
 		slow  string
 		sleep time.Duration // until the answer arrives
-		most  time.Duration // maximum time left then
+		most  time.Duration // time left then, at most
 	}{
 		"the lock":    {"put _lock 1", 0, length - answer},
-		"a heartbeat": {"put _lock 3", length/lock.Heartbeats + answer + time.Second, length - answer},
+		"a heartbeat": {"put _lock 4", length/lock.Heartbeats + answer + time.Second, length - answer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			calmly(t, conditional, func(t *testing.T, w *world) {
 				fates := map[string]fate{c.slow: {back: answer}}
-				for n := 4; n < 20; n++ {
+				for n := 5; n < 20; n++ {
 					fates[fmt.Sprint("put _lock ", n)] = fate{lost: true}
 				}
 				l, _, err := lockOn(t, w.calm("owner", fates), Options{Lease: length})
@@ -35,8 +35,8 @@ func TestLeaseBeginsWhenItsRequestIsSent(t *testing.T) {
 				defer l.Abandon()
 				time.Sleep(c.sleep)
 				left := l.Lease.Remaining()
-				if left <= 0 || left > c.most {
-					t.Errorf("left of the lease: got %v, want at most %v", left, c.most)
+				if left < c.most-2*time.Second || left > c.most {
+					t.Errorf("left of the lease: got %v, want %v or a little less", left, c.most)
 				}
 			})
 		})
