@@ -19,6 +19,7 @@ import (
 type blockAnswer struct {
 	Header
 	found        bool
+	listed       bool // it has a list of its transactions
 	transactions int
 }
 
@@ -28,6 +29,7 @@ func (a *blockAnswer) read(from *input) {
 	}
 	a.found = true
 	var receipts common.Hash
+	hasBloom := false
 	from.members(func(name []byte) {
 		switch string(name) {
 		case "number":
@@ -42,18 +44,20 @@ func (a *blockAnswer) read(from *input) {
 		case "parentHash":
 			from.fixed(a.Parent[:])
 		case "logsBloom":
-			from.loosely(func(text []byte) { _ = fixed(a.Bloom[:], text) })
+			from.loosely(func(text []byte) { hasBloom = fixed(a.Bloom[:], text) == nil })
 		case "receiptsRoot":
 			from.loosely(func(text []byte) { _ = fixed(receipts[:], text) })
 		case "transactions":
-			for from.Begin('['); from.More(']'); a.transactions++ {
-				from.Skip()
+			list := newInput(from.Skip())
+			for list.Begin('['); list.More(']'); a.transactions++ {
+				list.Skip()
 			}
+			a.listed = list.Done()
 		default:
 			from.Skip()
 		}
 	}, "number", "hash", "timestamp")
-	a.Empty = receipts == types.EmptyReceiptsHash
+	a.Empty = a.listed && a.transactions == 0 && hasBloom && a.Bloom == (types.Bloom{}) && receipts == types.EmptyReceiptsHash
 }
 
 // A logsAnswer is the answer of eth_getLogs. A null is an error: a node without logs answers [].

@@ -19,7 +19,8 @@ type Header struct {
 	// Bloom contains the addresses and topics of the block's logs, and may appear to contain
 	// others. A node may set it wrongly or not at all.
 	Bloom types.Bloom
-	// Empty means that the block has no transactions, according to its receipts root.
+	// Empty means that the block has no transactions, according to its list of them, its bloom filter
+	// and its receipts root.
 	Empty bool
 }
 
@@ -40,6 +41,9 @@ func (c *Chain) Latest(ctx context.Context) (Header, error) {
 	var h Header
 	_, err := c.ask(ctx, asking{insist: 2}, func(ctx context.Context, n *node) (err error) {
 		if h, err = n.header(ctx, Latest); err == nil {
+			err = n.checkParent(&h)
+		}
+		if err == nil {
 			n.head.Store(&h.Block)
 		}
 		return err
@@ -105,9 +109,20 @@ func (n *node) headers(ctx context.Context, numbers []uint64) ([]Header, error) 
 		if a.found && a.Number != numbers[i] {
 			return nil, n.failure(passing, fmt.Errorf("requested block %d, got block %d", numbers[i], a.Number))
 		}
+		if err := n.checkParent(&a.Header); err != nil {
+			return nil, err
+		}
 		found[i] = a.Header
 	}
 	return found, nil
+}
+
+// checkParent returns a failure for a block without the hash of its parent.
+func (n *node) checkParent(h *Header) error {
+	if h.Number > 0 && h.Parent == (common.Hash{}) {
+		return n.failure(passing, fmt.Errorf("block %d has no parentHash", h.Number))
+	}
+	return nil
 }
 
 // LogsOf returns the logs of blocks like Logs, one element per block. It asks by block hash
@@ -145,7 +160,7 @@ func (r *reading) byHash(ctx context.Context, n *node, of []Block) ([]Blocks, er
 		if found[i], err = r.blocks(b.Number, b.Number, answers[i], b); err != nil {
 			return nil, n.name(fail(passing, err))
 		}
-		if !mayBeCut(len(answers[i])) {
+		if !n.mayBeCut(len(answers[i])) {
 			continue
 		}
 		if found[i], err = r.block(ctx, n, b.Number, len(found[i].Logs), limitError(len(answers[i]))); err != nil {

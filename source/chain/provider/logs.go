@@ -343,7 +343,7 @@ func (r *reading) all(ctx context.Context, n *node, j *job) (Blocks, error) {
 		return Blocks{}, err
 	case !last.found:
 		return Blocks{}, n.failure(behind, fmt.Errorf("no block %d: %w", j.to, ErrBehind))
-	case j.size() > 1 && (mayBeCut(len(logs)) || n.sizes.doubted(len(logs))):
+	case j.size() > 1 && n.mayBeCut(len(logs)):
 		return Blocks{}, n.failure(asked, limitError(len(logs)))
 	}
 	suspect := len(logs)
@@ -351,7 +351,7 @@ func (r *reading) all(ctx context.Context, n *node, j *job) (Blocks, error) {
 	if err != nil {
 		return blocks, n.name(fail(passing, err))
 	}
-	if mayBeCut(suspect) {
+	if n.mayBeCut(suspect) {
 		return r.block(ctx, n, j.to, len(blocks.Logs), limitError(suspect))
 	}
 	return blocks, nil

@@ -251,6 +251,35 @@ func TestQuorum(t *testing.T) {
 	})
 }
 
+// Hosts of a quorum that take other ranges, or have other newest blocks, cost about as many requests as
+// the host that takes least, several at a time.
+func TestQuorumOfUnequalHosts(t *testing.T) {
+	const last, least = 100_000, 500
+	blocks := some(6, last, 5)
+	for _, limits := range [][2]uint64{{0, least}, {least, 0}, {6 * least, least}, {least, 6 * least}} {
+		synctest.Test(t, func(t *testing.T) {
+			a := newNodeOf(blocks, meanrpc.Faults{MaxBlocks: limits[0], Latency: time.Second})
+			b := newNodeOf(blocks, meanrpc.Faults{MaxBlocks: limits[1], Latency: time.Second})
+			b.SetHead(last-100, last-100, last-100)
+			c, _ := dial(t, Options{Quorum: 2, Concurrency: 4}, a, b)
+			head, err := c.Head(t.Context(), 0)
+			if err != nil || head.Number != last-100 {
+				t.Fatalf("%v: got block %d and %v, want the older of the newest blocks", limits, head.Number, err)
+			}
+			begun := time.Now()
+			logs, _, err := collect(t.Context(), c, 1, head.Number)
+			if err != nil {
+				t.Fatalf("%v: %v", limits, err)
+			}
+			checkLogs(t, logs, a, blocks, 1, head.Number)
+			halved := c.Cost()[0].Halved + c.Cost()[1].Halved
+			if took := time.Since(begun); halved > 30 || took > 2*time.Minute {
+				t.Errorf("%v: %d requests were too large, and it took %s, want at most 30 and 2m", limits, halved, took)
+			}
+		})
+	}
+}
+
 // The first URL gets all requests while it answers, and the others the rest.
 func TestURLs(t *testing.T) {
 	blocks := some(7, 20_000, 10)
@@ -476,6 +505,7 @@ func TestFullBlock(t *testing.T) {
 		"301 of 300, in words":    {301, 40, Options{}, meanrpc.Faults{MaxResults: 300, Words: &words[0]}},
 		"1,000 are silently left": {1_200, 40, Options{}, meanrpc.Faults{SilentCap: 1_000}},
 		"exactly 1,000 there are": {1_000, 40, Options{}, meanrpc.Faults{SilentCap: 1_000}},
+		"bytes":                   {400, 4_000, Options{MaxAnswer: 1 << 20}, meanrpc.Faults{}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			blocks := full(test.operations, test.size)
@@ -509,6 +539,30 @@ func TestSilentCuts(t *testing.T) {
 	}
 }
 
+// After a doubt, a single block whose answer is as large as the earlier ones is read from its receipts.
+func TestSilentCutOfOneBlock(t *testing.T) {
+	blocks := full(250, 40)
+	synctest.Test(t, func(t *testing.T) {
+		node := newNodeOf(blocks, meanrpc.Faults{SilentCap: 77})
+		c, _ := dial(t, Options{}, node)
+		if logs, _, err := collect(t.Context(), c, 1, 100); err != nil || len(logs) != 77 {
+			t.Fatalf("got %d logs and %v, want the 77 that the node gives", len(logs), err)
+		}
+		c.Again()
+		logs, _, err := collect(t.Context(), c, 1, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkLogs(t, logs, node, blocks, 1, 100)
+		of := []Block{{Number: 50, Hash: common.Hash(node.Hash(50))}}
+		found, err := c.LogsOf(t.Context(), []common.Address{records}, []common.Hash{history.TopicListOp}, of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkLogs(t, found[0].Logs, node, blocks, 50, 50)
+	})
+}
+
 // An altered node answers what a handler makes of a node's answers.
 func altered(node http.Handler, alter func(request, answer []byte) []byte) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -525,11 +579,11 @@ func altered(node http.Handler, alter func(request, answer []byte) []byte) http.
 	})
 }
 
-// Receipts that do not fit their block are not believed.
+// Receipts that do not fit their block are not believed, and neither is a block of unknown transactions.
 func TestWrongReceipts(t *testing.T) {
 	blocks := full(250, 40)
 	const last = 250 + 36 - 1 // index of the last log
-	for name, replace := range map[string][2]string{
+	for name, replace := range map[string][]string{
 		"a log lacks":       {`"logIndex":"0x7",`, `"logIndex":"0x7000",`},
 		"the first lacks":   {`"logIndex":"0x0",`, `"logIndex":"0x7000",`},
 		"a receipt lacks":   {`"logs":[`, `"lags":[`},
@@ -538,18 +592,20 @@ func TestWrongReceipts(t *testing.T) {
 		"null":              {`"result":[`, `"result":null,"old":[`},
 		"the last one":      {fmt.Sprintf(`"logIndex":"%#x",`, last), `"logIndex":"0x7000",`},
 		"with other topics": {`"topics":["0x`, `"topics":["0x11`},
+		"of another number": {`"number":"0x32"`, `"number":"0x33"`},
+		"of no list":        {`"transactions":[`, `"transactions":null,"old":[`, `"logsBloom":`, `"bloom":`, `"result":[`, `"result":[],"old":[`},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			node := newNodeOf(blocks, meanrpc.Faults{MaxResults: 200})
 			wrong := altered(node, func(request, answer []byte) []byte {
-				if bytes.Contains(request, []byte("eth_getBlockReceipts")) {
-					return bytes.ReplaceAll(answer, []byte(replace[0]), []byte(replace[1]))
+				if bytes.Contains(request, []byte("eth_getLogs")) {
+					return answer
 				}
-				return answer
+				return []byte(strings.NewReplacer(replace...).Replace(string(answer)))
 			})
 			c, _ := dial(t, Options{Patience: time.Minute}, wrong)
-			if _, _, err := collect(t.Context(), c, 1, 100); err == nil {
-				t.Errorf("%s: got no error", name)
+			if _, _, err := collect(t.Context(), c, 1, 100); err == nil || errors.Is(err, ErrBehind) != (name == "of another number") {
+				t.Errorf("%s: got error %v", name, err)
 			}
 			c, _ = dial(t, Options{Patience: time.Minute}, wrong, newNodeOf(blocks, meanrpc.Faults{}))
 			logs, _, err := collect(t.Context(), c, 1, 100)

@@ -50,7 +50,7 @@ type Options struct {
 	Batch       int           // maximum calls per request; 0 means 100; 1 means no batches
 	Timeout     time.Duration // limit for one request; 0 means one minute
 	Patience    time.Duration // limit without an answer to a question; 0 means five minutes
-	MaxAnswer   int64         // maximum bytes of an uncompressed answer; 0 means 32 MiB; larger answers are fetched in parts
+	MaxAnswer   int64         // maximum bytes of an uncompressed answer; 0 means 32 MiB; larger answers are fetched in parts; receipts of a block may have 4 times as many
 	Log         *slog.Logger  // logs each retry; nil for none
 	// Heard is called after each attempt at a node, with the host as named in errors; err is nil
 	// for an answer. It is called concurrently, and must return quickly. nil for none.

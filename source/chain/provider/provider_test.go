@@ -827,6 +827,72 @@ func TestMayHave(t *testing.T) {
 	}
 }
 
+// A block is empty only if its list of transactions, its bloom filter and its receipts root say so.
+// Errors name the member.
+func TestBlockAnswer(t *testing.T) {
+	const empty = `{"number":"0x7","hash":"0x1111111111111111111111111111111111111111111111111111111111111111","timestamp":"0x70",` +
+		`"transactions":[],"logsBloom":"0xBLOOM","receiptsRoot":"ROOT"}`
+	text := strings.NewReplacer("BLOOM", strings.Repeat("00", 256), "ROOT", types.EmptyReceiptsHash.String()).Replace(empty)
+	for name, test := range map[string]struct {
+		old, by string
+		empty   bool
+		err     string
+	}{
+		"empty":                {"", "", true, ""},
+		"no list":              {`"transactions":[],`, "", false, ""},
+		"null":                 {`"transactions":[]`, `"transactions":null`, false, ""},
+		"an object":            {`"transactions":[]`, `"transactions":{}`, false, ""},
+		"a transaction":        {`"transactions":[]`, `"transactions":["0x12"]`, false, ""},
+		"no bloom filter":      {`"logsBloom"`, `"bloom"`, false, ""},
+		"bits":                 {`"0x00`, `"0x01`, false, ""},
+		"another root":         {`"receiptsRoot":"0x5`, `"receiptsRoot":"0x6`, false, ""},
+		"a number as number":   {`"0x7"`, `7`, false, "number: it is not JSON"},
+		"a short hash":         {`"0x1111`, `"0x11`, false, "hash: "},
+		"an unquoted hash":     {`"0x1111`, `[]"0x1111`, false, "hash: it is not JSON"},
+		"no time of the block": {`"timestamp"`, `"time"`, false, "it has no timestamp"},
+	} {
+		var a blockAnswer
+		err := (&rpcAnswer{result: []byte(strings.Replace(text, test.old, test.by, 1))}).take(&a)
+		if err == nil && test.err != "" || err != nil && (test.err == "" || !strings.Contains(err.Error(), test.err)) {
+			t.Errorf("%s: got error %v, want %q", name, err, test.err)
+		}
+		if err == nil && a.Empty != test.empty {
+			t.Errorf("%s: got that it is empty: %v", name, a.Empty)
+		}
+	}
+	log := strings.Replace(oneLog, `"0x41aa`, `5,"x":"0x41aa`, 1)
+	err := (&rpcAnswer{result: []byte(`[{"logs":[` + log + `]}]`)}).take(&receiptsAnswer{wanted: &question{}})
+	if err == nil || !strings.Contains(err.Error(), "address: it is not JSON") {
+		t.Errorf("a number as address: got error %v", err)
+	}
+}
+
+// A block without the hash of its parent is not believed.
+func TestNoParent(t *testing.T) {
+	blocks := some(1, 60, 500)
+	synctest.Test(t, func(t *testing.T) {
+		node := newNodeOf(blocks, meanrpc.Faults{})
+		without := altered(node, func(_, answer []byte) []byte {
+			return bytes.ReplaceAll(answer, []byte(`"parentHash"`), []byte(`"parent"`))
+		})
+		c, _ := dial(t, Options{Patience: time.Minute}, without)
+		_, err := c.Latest(t.Context())
+		checkError(t, "the newest block", err, "0.test: block 60 has no parentHash")
+		_, err = c.Headers(t.Context(), []uint64{7, 8})
+		checkError(t, "headers", err, "0.test: block 7 has no parentHash")
+
+		c, _ = dial(t, Options{Patience: time.Minute}, without, node)
+		h, err := c.Latest(t.Context())
+		if err != nil || h.Parent != common.Hash(node.Hash(59)) {
+			t.Errorf("with another node: got parent %s and %v", h.Parent, err)
+		}
+		found, err := c.Headers(t.Context(), []uint64{7, 8, 61})
+		if err != nil || found[1].Parent != found[0].Hash || found[2] != (Header{}) {
+			t.Errorf("with another node: got %v and %v", found, err)
+		}
+	})
+}
+
 // A host that DNS does not know may be there again soon, so it is asked again, and the error names the flag, and no key.
 func TestUnknownHost(t *testing.T) {
 	unknown := &net.DNSError{Err: "no such host", Name: "nodes.example", IsNotFound: true}

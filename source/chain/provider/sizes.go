@@ -13,7 +13,7 @@ type sizes struct {
 	max   uint64
 	span  uint64 // size that works; before the first success, the next one to try
 	bad   uint64 // smallest that failed beyond span; 0 for none
-	works bool   // a request of size span has succeeded
+	works bool   // a request has succeeded, perhaps of less than span: another host of the quorum may take less
 	calm  int    // successes since the last change
 	need  int    // calm required to try more than span
 	trial uint64 // size that a running request tries; 0 for none
@@ -72,10 +72,10 @@ func (s *sizes) dropped(size uint64) {
 func (s *sizes) worked(size uint64, logs int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.most = max(s.most, logs)
+	s.most, s.works = max(s.most, logs), true
 	switch size {
 	case s.trial:
-		s.span, s.works, s.calm, s.need, s.trial = size, true, 0, firstNeed, 0
+		s.span, s.calm, s.need, s.trial = size, 0, firstNeed, 0
 	case s.span:
 		s.calm++
 	}
@@ -89,9 +89,9 @@ func (s *sizes) failed(size uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case size == s.trial && s.works:
+	case size == s.trial && size > s.span:
 		s.bad, s.calm, s.need, s.trial = size, 0, min(2*s.need, mostNeed), 0
-	case size == s.span:
+	case size <= s.span:
 		s.bad, s.span, s.calm, s.trial = size, max(1, size/2), 0, 0
 	}
 }

@@ -16,8 +16,14 @@ import (
 // roundLimit divides all known limits.
 const roundLimit = 1000
 
+// receiptsFactor is how many times larger than other answers the receipts of a block may be: they have
+// the logs of all contracts.
+const receiptsFactor = 4
+
 // mayBeCut reports whether this many logs may be the result of a limit.
-func mayBeCut(logs int) bool { return logs > 0 && logs%roundLimit == 0 }
+func (n *node) mayBeCut(logs int) bool {
+	return logs > 0 && logs%roundLimit == 0 || n.sizes.doubted(logs)
+}
 
 func limitError(logs int) error {
 	return fmt.Errorf("its answer has %d logs, which may be a limit", logs)
@@ -30,8 +36,11 @@ func (r *reading) block(ctx context.Context, n *node, number uint64, least int, 
 	if err := n.one(ctx, "eth_getBlockByNumber", &header, hexutil.Uint64(number), false); err != nil {
 		return Blocks{}, err
 	}
-	if !header.found {
+	switch {
+	case !header.found || header.Number != number:
 		return Blocks{}, n.failure(behind, fmt.Errorf("no block %d: %w", number, ErrBehind))
+	case !header.listed:
+		return Blocks{}, n.failure(passing, fmt.Errorf("block %d has no list of its transactions", number))
 	}
 	n.log.Info("a block is read from its receipts", "host", n.host, "block", number, "because", why)
 	all := &receiptsAnswer{wanted: &r.question}

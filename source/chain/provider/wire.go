@@ -58,11 +58,15 @@ func (n *node) post(ctx context.Context, calls []call, batch bool) (errs []error
 	if answer.StatusCode/100 != 2 { // including redirects: a request may carry a key, which other servers must not get
 		return nil, failedStatus(answer, n.hide)
 	}
-	text, err := io.ReadAll(io.LimitReader(answer.Body, n.o.MaxAnswer+1))
+	most := n.o.MaxAnswer
+	if calls[0].method == "eth_getBlockReceipts" {
+		most *= receiptsFactor
+	}
+	text, err := io.ReadAll(io.LimitReader(answer.Body, most+1))
 	switch {
 	case err != nil:
 		return nil, err
-	case int64(len(text)) > n.o.MaxAnswer:
+	case int64(len(text)) > most:
 		return nil, fail(asked, errors.New("the answer is too large"))
 	case batch:
 		return readBatch(text, calls)
@@ -216,7 +220,9 @@ func (from *input) fail(err error) {
 // end returns the first error, or malformed if the text is not JSON of the expected form.
 func (from *input) end(malformed error) error {
 	if from.err == nil && !from.Done() {
-		from.err = malformed
+		if from.err = malformed; from.member != nil {
+			from.err = fmt.Errorf("%s: %w", from.member, malformed)
+		}
 	}
 	return from.err
 }
@@ -237,15 +243,19 @@ func (from *input) answer() (a rpcAnswer) {
 }
 
 // members calls each for the members of an object; each must read the value. It fails without one of
-// the needed members.
+// the needed members. After a failure, from.member stays the one that failed.
 func (from *input) members(each func(name []byte), needed ...string) {
+	outer := from.member
 	for from.Begin('{'); from.More('}'); {
 		name := from.Name()
 		needed = slices.DeleteFunc(needed, func(n string) bool { return n == string(name) })
 		from.member = name
 		each(name)
 	}
-	from.member = nil
+	if from.Failed() {
+		return
+	}
+	from.member = outer
 	if len(needed) > 0 {
 		from.fail(fmt.Errorf("it has no %s", strings.Join(needed, ", ")))
 	}

@@ -60,7 +60,11 @@ func TestWorstAnswers(t *testing.T) {
 				if strings.HasPrefix(begin, "[") != (what == "logs") && begin != "" {
 					continue
 				}
-				worst.Check(t, what+", "+where+": "+name, 6*most, func() {
+				bound := int64(6 * most)
+				if what == "receipts" {
+					bound *= receiptsFactor
+				}
+				worst.Check(t, what+", "+where+": "+name, bound, func() {
 					if err := ask(); err == nil {
 						t.Errorf("%s, %s: %s: got no error", what, where, name)
 					}
