@@ -225,8 +225,11 @@ func TestAnUpdateReplacesNoObjectsOfOthers(t *testing.T) {
 	publish(t, siteOf(t, objects, withExplorer), openLocal(folder), Options{})
 	put(t, folder, "_explore/index.html", "theirs")
 	objects["_explore/index.html"] = "ours"
-	if _, err := Publish(t.Context(), siteOf(t, objects, withExplorer), openLocal(folder), Options{}); !errors.Is(err, errForeign) || !strings.Contains(err.Error(), "_explore/index.html") {
-		t.Errorf("got %v, want an error that names _explore/index.html", err)
+	resharded := func(r *site.Root) { r.ShardDigits++ }
+	for name, next := range map[string]memorySite{"": siteOf(t, objects, withExplorer), "with more shards": siteOf(t, objects, withExplorer, resharded)} {
+		if _, err := Publish(t.Context(), next, openLocal(folder), Options{}); !errors.Is(err, errForeign) || !strings.Contains(err.Error(), "_explore/index.html") {
+			t.Errorf("an update %s: got %v, want an error that names _explore/index.html", name, err)
+		}
 	}
 	put(t, folder, "_explore/index.html", "ours")
 	publish(t, siteOf(t, objects, withExplorer), openLocal(folder), Options{})

@@ -37,6 +37,7 @@ type Site interface {
 // Publish may run concurrently on different buckets.
 func Publish(ctx context.Context, from Site, to Bucket, o Options) (*Report, error) {
 	report := NewReport()
+	defer func(begun time.Time) { report.Seconds = time.Since(begun).Seconds() }(time.Now())
 	o, err := o.WithDefaults()
 	if err != nil {
 		return report, err
@@ -61,7 +62,6 @@ func Publish(ctx context.Context, from Site, to Bucket, o Options) (*Report, err
 // A run holds what the steps of a publish share. No step changes it; results are passed on.
 type run struct {
 	lifetimes
-	begun   time.Time
 	options Options
 	source  *origin.Site
 	guard   *guard.Guard
@@ -72,7 +72,6 @@ type run struct {
 }
 
 func newRun(ctx context.Context, from Site, to Bucket, o Options, report *Report) (*run, error) {
-	begun := time.Now()
 	source, err := origin.Open(ctx, from)
 	if err != nil {
 		return nil, err
@@ -93,7 +92,7 @@ func newRun(ctx context.Context, from Site, to Bucket, o Options, report *Report
 	retries := new(atomic.Int64)
 	bucket := requests.New(l.hard, to, o.requests(retries))
 	r := &run{
-		lifetimes: l, begun: begun, options: o, source: source, bucket: bucket, report: report, retries: retries,
+		lifetimes: l, options: o, source: source, bucket: bucket, report: report, retries: retries,
 		guard: &guard.Guard{Site: &source.Root, AsOf: asOf, NotAfter: o.NotAfter, MaxLoss: o.MaxLoss, AllowRollback: o.AllowRollback, Overwrite: o.Overwrite},
 	}
 	r.keeper = &lock.Keeper{ID: lock.NewID(), Bucket: bucket, Options: o.lock(), Unlocked: r.warnUnlocked}
@@ -102,7 +101,7 @@ func newRun(ctx context.Context, from Site, to Bucket, o Options, report *Report
 
 // close completes the report and frees the resources of the run.
 func (r *run) close() {
-	r.report.Retries, r.report.Seconds = r.retries.Load(), time.Since(r.begun).Seconds()
+	r.report.Retries = r.retries.Load()
 	r.end()
 }
 
@@ -384,8 +383,7 @@ func (r *run) plan(ctx context.Context, s *state, doubted bool) (*plan.Plan, err
 			return nil, err
 		}
 	}
-	resharded := s.root != nil && s.root.ShardDigits != r.source.Root.ShardDigits
-	if s.mark == nil && !damaged && !doubted && !resharded {
+	if s.mark == nil && !damaged && !doubted {
 		compared, err := planner.Compare(ctx)
 		if err == nil && s.root != nil {
 			var foreign []site.Key
@@ -400,12 +398,9 @@ func (r *run) plan(ctx context.Context, s *state, doubted bool) (*plan.Plan, err
 		}
 		damaged = true
 	}
-	switch {
-	case damaged:
+	if damaged {
 		r.options.Log.Warn("the bucket differs from its root: comparing with a listing")
-	case resharded:
-		r.options.Log.Info("the manifest has another number of shards: comparing with a listing")
-	default:
+	} else {
 		r.options.Log.Info("an earlier run was cut off, or its requests may have arrived late: comparing with a listing")
 	}
 	r.report.Resumed = true

@@ -62,6 +62,7 @@ func (o Options) survey(b *requests.Bucket, root *site.Root, manifest, own *shar
 // and writes nothing, and Repaired has the plan. After an error, the verification is nil if nothing
 // was changed.
 func Repair(ctx context.Context, from Site, to Bucket, o Options) (v *Verification, err error) {
+	begun := time.Now()
 	if o, err = o.WithDefaults(); err != nil {
 		return nil, err
 	}
@@ -93,7 +94,8 @@ func Repair(ctx context.Context, from Site, to Bucket, o Options) (v *Verificati
 	default:
 		report.Outcome = Published
 	}
-	v.Repaired, v.Seconds = report, time.Since(r.begun).Seconds()
+	report.Seconds = time.Since(begun).Seconds()
+	v.Repaired, v.Seconds = report, report.Seconds
 	return v, err
 }
 

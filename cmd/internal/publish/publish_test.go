@@ -77,7 +77,7 @@ func TestUsage(t *testing.T) {
 		{"inputs of a site", "publish --site x --dest s3://bucket --inputs", "--inputs needs --snapshot"},
 		{"inputs without rows", "publish --snapshot x --dest s3://bucket --inputs --on-invalid=skip", "--inputs excludes --on-invalid=skip"},
 		{"a loss without a percent sign", "publish --site x --dest s3://bucket --max-loss 5", "5% or 0.5%"},
-		{"a loss of more than everything", "init --dest s3://bucket --max-loss 101%", "0% to 100%"},
+		{"a loss of more than everything", "init --dest s3://bucket --max-loss 101%", "101% is more than 100%"},
 		{"a negative age", "verify --dest s3://bucket --max-age=-1h", "--max-age cannot be negative"},
 		{"another negative age", "publish --site x --dest s3://bucket --max-age=-1h", "--max-age cannot be negative"},
 		{"report in the site", "publish --site x --dest s3://bucket --report x/report.json", "in the site"},

@@ -5,7 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"math/bits"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,15 +24,20 @@ type Percent uint32
 // hundred is 100 %.
 const hundred Percent = 1_000_000
 
+var percentage = regexp.MustCompile(`^([0-9]{1,3})(?:\.([0-9]{1,4}))?%$`)
+
 // UnmarshalText reads a percentage such as 5% or 0.5%. The sign is required: 0.05 could mean five
 // percent.
 func (p *Percent) UnmarshalText(text []byte) error {
-	number, signed := strings.CutSuffix(string(text), "%")
-	share, err := strconv.ParseFloat(number, 64)
-	if err != nil || !signed || !(share >= 0 && share <= 100) { // NaN is a number to strconv
-		return fmt.Errorf("invalid percentage %s; write one of 0%% to 100%%, such as 5%% or 0.5%%", site.Quoted(string(text)))
+	parts := percentage.FindStringSubmatch(string(text))
+	if parts == nil {
+		return fmt.Errorf("invalid percentage %s; write one such as 5%% or 0.5%%", site.Quoted(string(text)))
 	}
-	*p = Percent(math.Round(share * float64(hundred/100)))
+	n, err := strconv.ParseUint(parts[1]+(parts[2] + "0000")[:4], 10, 32)
+	if err != nil || Percent(n) > hundred {
+		return fmt.Errorf("%s is more than 100%%", text)
+	}
+	*p = Percent(n)
 	return nil
 }
 
@@ -42,7 +48,12 @@ func (p Percent) String() string {
 
 // exceeded reports whether going from live to next loses more than the share p.
 func (p Percent) exceeded(live, next int) bool {
-	return (float64(live)-float64(next))*float64(hundred) > float64(live)*float64(p)
+	if live <= 0 || next >= live {
+		return false
+	}
+	lostHigh, lostLow := bits.Mul64(uint64(live-max(next, 0)), uint64(hundred))
+	mostHigh, mostLow := bits.Mul64(uint64(live), uint64(p))
+	return lostHigh > mostHigh || lostHigh == mostHigh && lostLow > mostLow
 }
 
 // checkLoss returns an error if next lacks more than the share p of live. Counts that an old root

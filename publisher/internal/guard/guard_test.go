@@ -23,7 +23,7 @@ func TestPercent(t *testing.T) {
 			t.Errorf("%s: got %d, want %d", text, *got, want)
 		}
 	}
-	for _, text := range []string{"", "5", "%", "-1%", "100.0001%", "101%", "1000%", "5 %", " 5%", "5%%", "NaN%", "٥%", "0x5%", "5%\n"} {
+	for _, text := range []string{"", "5", "%", "-1%", "+5%", "100.0001%", "101%", "1000%", ".5%", "5.%", "0.00001%", "5 %", " 5%", "5%%", "1e1%", "NaN%", "٥%", "0x5%", "5%\n"} {
 		if err := new(Percent).UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q is taken for a percentage", text)
 		}

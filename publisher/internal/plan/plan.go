@@ -6,8 +6,11 @@ import (
 	"context"
 	"errors"
 	"hash/fnv"
+	"maps"
 	"path"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/followpress/followpress/internal/inorder"
 	"github.com/followpress/followpress/publisher/internal/lock"
@@ -211,10 +214,13 @@ type Planner struct {
 
 	next, was *shards.Reader // readers of both manifests; was is nil if the bucket has no site yet
 	stale     map[routes.ID]bool
+
+	mu     sync.Mutex
+	deltas map[string]bool // first shards of groups with a delta in the bucket, as found so far; guarded by mu
 }
 
-// Compare compares the manifests of site and bucket, shard by shard, which must have equally many
-// shards. It returns ErrInconsistent if the bucket's manifest cannot be trusted.
+// Compare compares the manifests of site and bucket, shard by shard. It returns ErrInconsistent if
+// the bucket's manifest cannot be trusted.
 func (p *Planner) Compare(ctx context.Context) (result *Plan, err error) {
 	if p.next, err = p.Source.Manifest(ctx); err != nil {
 		return nil, err
@@ -224,9 +230,14 @@ func (p *Planner) Compare(ctx context.Context) (result *Plan, err error) {
 			return nil, err
 		}
 	}
-	p.stale = p.staleRoutes()
+	p.stale, p.deltas = p.staleRoutes(), map[string]bool{}
 	result = New(spool.New(p.Bucket.Log, p.Memory), p.Live != nil)
-	if err = p.planShards(ctx, result); err == nil {
+	if p.isResharded() {
+		err = p.planResharded(ctx, result)
+	} else {
+		err = p.planShards(ctx, result)
+	}
+	if err == nil {
 		err = p.planIndexes(result)
 	}
 	if err != nil {
@@ -236,9 +247,14 @@ func (p *Planner) Compare(ctx context.Context) (result *Plan, err error) {
 	return result, nil
 }
 
+// isResharded reports whether the bucket's manifest has another number of shards.
+func (p *Planner) isResharded() bool {
+	return p.Live != nil && p.Live.ShardDigits != p.Source.Root.ShardDigits
+}
+
 func (p *Planner) planIndexes(result *Plan) error {
 	for _, name := range shards.Indexes(&p.Source.Root) {
-		differs := p.Live == nil || p.Live.Manifest[name] != p.Source.Root.Manifest[name]
+		differs := p.Live == nil || p.isResharded() || p.Live.Manifest[name] != p.Source.Root.Manifest[name]
 		if !differs {
 			if _, err := p.was.Index(name); err != nil {
 				return ErrInconsistent
@@ -260,7 +276,7 @@ type shardChanges struct {
 	delta   *shards.Delta // delta in the bucket; nil if there is none
 }
 
-// planShards compares manifests, or plans a first publish.
+// planShards compares manifests with equally many shards, or plans a first publish.
 func (p *Planner) planShards(ctx context.Context, result *Plan) error {
 	names := site.HashPrefixes(p.Source.Root.ShardDigits)
 	var group []shardChanges
@@ -380,6 +396,75 @@ func (p *Planner) delta(group []shardChanges, was *shards.Delta) shards.Delta {
 		}
 	}
 	return delta
+}
+
+// planResharded compares manifests with different numbers of shards.
+func (p *Planner) planResharded(ctx context.Context, result *Plan) error {
+	digits := p.Source.Root.ShardDigits
+	next := shards.NewSplit(digits, func(ctx context.Context, shard string) ([]site.Entry, error) {
+		s, err := p.Source.Shard(ctx, shard)
+		return s.Objects, err
+	})
+	live := shards.NewSplit(p.Live.ShardDigits, func(ctx context.Context, shard string) ([]site.Entry, error) {
+		s, err := p.was.Shard(ctx, shard)
+		if errors.Is(err, shards.ErrDamaged) {
+			return nil, ErrInconsistent
+		}
+		if s.Patched {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.deltas[shards.Group(shard)] = true
+		}
+		return s.Objects, err
+	})
+	parts := site.HashPrefixes(max(live.Digits(), next.Digits()))
+	type partChanges struct {
+		part    string
+		changes []site.Change
+	}
+	err := inorder.Each(ctx, min(p.Bucket.Concurrency, survey.MaxShards), len(parts), func(ctx context.Context, i int) (partChanges, error) {
+		changes, err := p.changes(ctx, parts[i], live, next)
+		return partChanges{parts[i], changes}, err
+	}, func(c partChanges) error {
+		shard := c.part[:digits]
+		for _, change := range c.changes {
+			result.Add(p.Source.Root.Config, shard, change)
+		}
+		if strings.Trim(c.part[digits:], "f") == "" { // the last part of the shard
+			result.addManifest(shard)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range shards.Names(p.Live) {
+		if !shards.Has(&p.Source.Root, name) {
+			result.addDelete(site.ManifestKey(name))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.deltas)) {
+		result.addDelete(site.DeltaKey(name))
+	}
+	return nil
+}
+
+// changes returns the changes of the objects whose hashed keys begin with part. An object that only
+// gets other headers counts as altered.
+func (p *Planner) changes(ctx context.Context, part string, live, next *shards.Split) ([]site.Change, error) {
+	after, err := next.Entries(ctx, part)
+	if err != nil {
+		return nil, err
+	}
+	before, err := live.Entries(ctx, part)
+	if err != nil {
+		return nil, err
+	}
+	changes := site.Diff(before, after)
+	if len(p.stale) > 0 {
+		changes = p.withStaleHeaders(changes, after)
+	}
+	return changes, nil
 }
 
 // withStaleHeaders adds the objects of routes whose headers have changed.
