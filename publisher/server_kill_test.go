@@ -48,18 +48,15 @@ func TestKilledPublishers(t *testing.T) {
 			k.paths = append(k.paths, sites[i].Write(t, filepath.Join(t.TempDir(), name)))
 		}
 		publish(t, sites[0], k.place.open(t, nil), publisher.Options{})
-		for rounds := 0; k.kills < kills/len(servers.Kinds()); rounds++ {
+		for rounds := 0; k.kills < kills/len(servers.Kinds()) || len(k.hits) < 3 || k.resumed < 3; rounds++ {
 			if rounds > 20*kills {
-				t.Fatal("killed publishers: got too few, want more")
+				t.Fatalf("killed publishers: got %d in the stages %v, and %d resumed runs, want more", k.kills, k.hits, k.resumed)
 			}
 			if k.round(t); t.Failed() {
 				break
 			}
 		}
 		t.Logf("killed in the stages %v; %d runs resumed", k.hits, k.resumed)
-		if len(k.hits) < 3 || k.resumed < k.kills/4 {
-			t.Error("states of killed runs: got too few, want all")
-		}
 		for _, m := range sites {
 			publish(t, m, k.place.open(t, nil), publisher.Options{BreakLock: true})
 			k.place.holds(t, m)
