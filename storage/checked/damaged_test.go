@@ -139,6 +139,29 @@ func TestAShardThatIsListedIsReadOnce(t *testing.T) {
 	}
 }
 
+// A silent store does not answer for shards.
+type silent struct{ checked.Store }
+
+func (s silent) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
+	if name, ok := strings.CutPrefix(string(key), string(site.ManifestKey(""))); ok && len(name) == 3 {
+		return nil, &storage.UnansweredError{Err: context.DeadlineExceeded}
+	}
+	return s.Store.GetAdmitted(ctx, key, admit)
+}
+
+// The timeout of a store is an error, not the end of another reader's context.
+func TestAStoreThatDoesNotAnswer(t *testing.T) {
+	is, err := checked.Open(t.Context(), silent{newBucket(t, siteOf(t, 24, 50, 3)).store()}, note.Keys{}, checked.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if body, err := is.Get(ctx, detailsOf(60)); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		t.Errorf("got %q and %v, want the store's error at once", body, err)
+	}
+}
+
 // A forbidding store rejects large objects itself, as S3 does.
 type forbidding struct{ checked.Store }
 

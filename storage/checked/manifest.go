@@ -142,7 +142,9 @@ func (s *Site) shard(ctx context.Context, v *version, name string) ([]item, erro
 		if items, ok := s.held.Get(id); ok {
 			return items, nil
 		}
+		mine := false
 		reading := s.flights.DoChan(fmt.Sprint(id), func() (any, error) {
+			mine = true
 			if items, ok := s.held.Get(id); ok {
 				return items, nil
 			}
@@ -154,7 +156,7 @@ func (s *Site) shard(ctx context.Context, v *version, name string) ([]item, erro
 		})
 		select {
 		case read := <-reading:
-			if isOver(read.Err) && ctx.Err() == nil {
+			if isOver(read.Err) && !mine && ctx.Err() == nil {
 				continue // the context of the reading call ended, not this one
 			}
 			items, _ := read.Val.([]item)
