@@ -1,6 +1,7 @@
 package pieces
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -93,6 +94,32 @@ func TestBounds(t *testing.T) {
 		if p.Text > maxPieceText || p.Bytes > maxPieceBytes {
 			t.Errorf("got %+v", p)
 		}
+	}
+}
+
+// unsigned yields an object that nobody has signed, and another.
+type unsigned struct{}
+
+func (unsigned) Each(_ context.Context, found func(site.Key, []byte) error) error {
+	return errors.Join(found("details/1", nil), found("details/2", []byte("signed")))
+}
+
+func TestUnsignedObjectsAreNoInputs(t *testing.T) {
+	r := Record(unsigned{})
+	defer r.Close()
+	if err := r.Each(t.Context(), func(site.Key, []byte) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	var keys []site.Key
+	_, err := r.each(func(p Piece, body []byte) error {
+		text, err := p.unpack(body)
+		return errors.Join(err, eachObject(text, func(key site.Key, _ []byte) error {
+			keys = append(keys, key)
+			return nil
+		}))
+	})
+	if err != nil || !slices.Equal(keys, []site.Key{"details/2"}) {
+		t.Errorf("got the inputs %q and %v, want details/2", keys, err)
 	}
 }
 

@@ -35,7 +35,7 @@ type refreshedRow struct {
 	Bytes int      `json:"bytes"` // bytes of the body
 }
 
-// Each implements Refreshed. It records what found accepted.
+// Each implements Refreshed. It records what found accepted, except unsigned objects, whose body is nil.
 func (r *Recorder) Each(ctx context.Context, found func(key site.Key, body []byte) error) (err error) {
 	if err := r.Close(); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (r *Recorder) Each(ctx context.Context, found func(key site.Key, body []byt
 		return err
 	}
 	err = r.from.Each(ctx, func(key site.Key, body []byte) error {
-		if err := found(key, body); err != nil {
+		if err := found(key, body); err != nil || body == nil {
 			return err
 		}
 		row, err := json.Marshal(refreshedRow{key, len(body)})

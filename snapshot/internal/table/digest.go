@@ -70,12 +70,12 @@ func (d *Digest) Sum() (sum site.SHA256) {
 	return sum
 }
 
-// AddTable adds the rows of a table. Options and errors are those of Canonical.
+// AddTable adds the rows of a table. Workers hash them, and keep no row. Options and errors are those of Canonical.
 func (d *Digest) AddTable(ctx context.Context, snapshot afero.Fs, t rowjson.Table, untimed bool) error {
-	return Canonical(ctx, snapshot, t, untimed, func(row []byte) error {
-		d.Add(row)
-		return nil
-	})
+	r := Reader[struct{}]{Snapshot: snapshot, Untimed: untimed, Digest: d, Done: func(b Block[struct{}]) error {
+		return b.Each(func(Row[struct{}]) error { return nil }, func(e *rowjson.RowError) error { return e })
+	}}
+	return readAny(ctx, r, t, func(any) (none struct{}, err error) { return none, nil })
 }
 
 // Canonical calls found with each row of a table in canonical form, without the line feed, in the order of the table.
@@ -85,23 +85,33 @@ func Canonical(ctx context.Context, snapshot afero.Fs, t rowjson.Table, untimed 
 	r := Reader[[]byte]{Snapshot: snapshot, Untimed: untimed, Done: func(b Block[[]byte]) error {
 		return b.Each(func(r Row[[]byte]) error { return found(r.Value) }, func(e *rowjson.RowError) error { return e })
 	}}
+	return readAny(ctx, r, t, func(row any) ([]byte, error) { return rowjson.Canonical(make([]byte, 0, usualRow), row) })
+}
+
+// usualRow is the size in bytes that few rows exceed.
+const usualRow = 256
+
+// readAny reads any table. convert receives pointers to its rows.
+func readAny[T any](ctx context.Context, r Reader[T], t rowjson.Table, convert func(row any) (T, error)) error {
 	switch t {
 	case rowjson.TableEvents:
-		return readTable(ctx, r, t, decoded(site.DecodeEvent), canonical)
+		return readTable(ctx, r, t, decoded(site.DecodeEvent), rowOf[site.Event](convert))
 	case rowjson.TableLists:
-		return readTable(ctx, r, t, decoded(rowjson.ParseList), canonical)
+		return readTable(ctx, r, t, decoded(rowjson.ParseList), rowOf[rowjson.List](convert))
 	case rowjson.TableBadges:
-		return readTable(ctx, r, t, decoded(rowjson.ParseBadge), canonical)
+		return readTable(ctx, r, t, decoded(rowjson.ParseBadge), rowOf[rowjson.Badge](convert))
 	case rowjson.TableRecommended:
-		return readTable(ctx, r, t, decoded(rowjson.ParseRecommended), canonical)
+		return readTable(ctx, r, t, decoded(rowjson.ParseRecommended), rowOf[rowjson.Recommended](convert))
 	case rowjson.TableAccounts:
-		return r.Accounts(ctx, canonical)
+		return r.Accounts(ctx, rowOf[rowjson.Account](convert))
 	case rowjson.TableRecords:
-		return r.Records(ctx, canonical)
+		return r.Records(ctx, rowOf[rowjson.Record](convert))
 	case rowjson.TableOps:
-		return r.Ops(ctx, canonical)
+		return r.Ops(ctx, rowOf[rowjson.Op](convert))
 	}
 	return fmt.Errorf("table %q: use one of %v", t, rowjson.AllTables())
 }
 
-func canonical[R any](row *R) ([]byte, error) { return rowjson.Canonical(nil, row) }
+func rowOf[R, T any](convert func(row any) (T, error)) func(*R) (T, error) {
+	return func(row *R) (T, error) { return convert(row) }
+}

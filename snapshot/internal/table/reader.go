@@ -80,7 +80,8 @@ func decoded[R any](decode func(line []byte) (R, error)) form[R] {
 	}
 }
 
-// noColumns has all rows of Parquet read as lines. Only the table records is so large that this would matter.
+// noColumns has all rows of Parquet read as lines. Accounts take twice as long as by columns: 0.7 instead of 0.4 µs each
+// on two cores. Only the table records is so large that this would matter more.
 func noColumns[R any](*rowjson.Scanner, *parquet.Rows, int) (*R, bool) { return nil, false }
 
 // parse parses a line. decoded is memory for its row.
