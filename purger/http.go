@@ -19,8 +19,8 @@ type plainHTTP struct{ template string }
 func newHTTP(rest string, _ Options, _ *secret.Hider) (service, error) {
 	h := &plainHTTP{rest}
 	switch {
-	case h.isConstant() && strings.ContainsAny(rest, "{}"):
-		return service{}, errors.New("the template has a placeholder that is not {path}")
+	case strings.ContainsAny(strings.Replace(rest, pathPlaceholder, "", 1), "{}"):
+		return service{}, errors.New("the template has braces that are not {path}, or {path} twice")
 	case strings.Contains(rest, "/"+pathPlaceholder):
 		return service{}, errors.New("the template has a slash before {path}, which begins with a slash itself: write http://cache{path}, not http://cache/{path}")
 	}

@@ -39,6 +39,8 @@ func TestFlags(t *testing.T) {
 		{"fastly:service", "like https://HOST", func(o *Options) { o.Sites = []string{"api.example.org"} }},
 		{"fastly:service", "like https://HOST", func(o *Options) { o.Sites = []string{"https://api.example.org/folder"} }},
 		{"http:http://cache/{key}", "not {path}", nil},
+		{"http:http://cache{path}?u={url}", "not {path}", nil},
+		{"http:http://cache{path}?u={path}", "{path} twice", nil},
 		{"http:cache{path}", "not a URL", nil},
 		{"http:http://cache/{path}", "http://cache{path}", nil},
 		{"http:http://cache/" + hush + "/{path}?k=" + hush, "begins with a slash", nil},

@@ -471,10 +471,12 @@ func TestRanksFromFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	for from, want := range map[string]string{
-		filepath.Join(t.TempDir(), "gone"): "no such file",
-		other:                              "_ranks: it is cut off, or something else: malformed object; repair it, or delete it there",
-		huge:                               "2147483648 bytes, more than any site has",
-		"/dev/zero":                        "--ranks-from: read /dev/zero: ",
+		filepath.Join(t.TempDir(), "gone"):       "no such file",
+		"file://" + filepath.Join(other, "gone"): "no such file",
+		"file://" + other:                        "_ranks: it is cut off, or something else: malformed object; repair it, or delete it there",
+		other:                                    "_ranks: it is cut off, or something else: malformed object; repair it, or delete it there",
+		huge:                                     "2147483648 bytes, more than any site has",
+		"/dev/zero":                              "--ranks-from: read /dev/zero: ",
 	} {
 		out := filepath.Join(t.TempDir(), "site")
 		status, _, stderr := generate("--snapshot", demo(t), "--out", out, "--ranks-every=24h", "--ranks-from", from)

@@ -19,7 +19,11 @@ var ranksRetry = storage.Retry{Patience: 15 * time.Second, Attempt: time.Hour, H
 // the read. A missing bucket is storage.ErrNoBucket, anything else missing an fs.ErrNotExist. Requests are
 // retried.
 func readRanks(ctx context.Context, from string, o storage.S3Options, check func(context.Context, storage.Site) (storage.Site, error)) (body []byte, err error) {
-	opened, err := command.OpenSite(ctx, from, o)
+	place := from
+	if at, err := storage.ParsePlace(from); err == nil && at.Folder != "" {
+		place = at.Folder // as a bucket, a missing folder would be an empty one
+	}
+	opened, err := command.OpenSite(ctx, place, o)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", from, err)
 	}

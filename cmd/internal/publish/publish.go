@@ -300,12 +300,12 @@ func (r *reporting) report(stdout, stderr io.Writer, dest string, do func(s sess
 }
 
 // forJob formats a report for the summary of a CI job: as code, so that no key is taken for
-// Markdown.
-func forJob(dest, text string, err error) string {
+// Markdown. plain.Text comes first, since it may add lines, which must be indented too.
+func forJob(dest, report string, err error) string {
 	if err != nil {
-		text += "error: " + err.Error() + "\n"
+		report += "error: " + err.Error() + "\n"
 	}
-	return "### " + cmp.Or(dest, "caches") + "\n\n    " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n    ") + "\n\n"
+	return "### " + cmp.Or(dest, "caches") + "\n\n    " + strings.ReplaceAll(strings.TrimSuffix(plain.Text(report), "\n"), "\n", "\n    ") + "\n\n"
 }
 
 // destination are the flags of commands that read a bucket.
