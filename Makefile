@@ -42,7 +42,7 @@ FUZZTIME ?= 1m
 SCHEDULES ?= 5000000
 NIGHTLY_SCHEDULES ?= 100000
 # The packages whose benchmarks are of hot loops.
-HOT := ./generator ./server ./site
+HOT := ./generator ./server
 
 # Debian installs nginx and pgbouncer in folders that are only in root's PATH.
 export PATH := $(PATH):/usr/sbin:/sbin

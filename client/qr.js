@@ -1,5 +1,5 @@
 // QR codes for followpress.js, which loads this module when it is first asked for one.
-// lib/uqr is uqr 0.1.3 of npm, like server/internal/answer/profile/qr.go's library a translation of that of Nayuki.
+// lib/uqr is uqr 0.1.3 of npm, like server/internal/answer/profile/profile.go's library a translation of that of Nayuki.
 
 import { encode } from './lib/uqr/index.mjs';
 
@@ -17,7 +17,7 @@ export function outline(text) {
   return { size: size + 2 * quietZone, path };
 }
 
-/** picture returns a text as a QR code: the SVG picture that server/qr.go makes of it, byte for byte. */
+/** picture returns a text as a QR code: the SVG picture that server/internal/answer/profile/profile.go makes of it, byte for byte. */
 export function picture(text) {
   const { size: whole, path } = outline(text);
   return (

@@ -93,7 +93,7 @@ export const answers = {
     return { relationships: all.slice(q.offset, q.offset + q.limit).map(({ address, tags }) => ({ address, tags })) };
   },
 
-  // The answer leads to a URL, as server/internal/answer/profile/redirect.go has it.
+  // The answer leads to a URL, as server/internal/answer/profile/profile.go has it.
   async 'ens/avatar'(r, { Problem, utf8Bytes }) {
     const { avatar } = (await r.part('account')).ens;
     if (!/^https?:\/\/[^/?#]/i.test(avatar)) {

@@ -2,9 +2,8 @@ package edge
 
 import (
 	"fmt"
-	"strings"
-
 	"slices"
+	"strings"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"

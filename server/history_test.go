@@ -151,7 +151,9 @@ func TestLongHistories(t *testing.T) {
 	files, graph := longHistorySite(t)
 	handler := newHandler(t, files, server.Options{})
 	for _, path := range historyPaths() {
-		sameAsTwin(t, "long histories", handler, graph, getOf(path))
+		if got, _, _ := sameAsTwin(t, "long histories", handler, graph, getOf(path)); got.Code != 200 {
+			t.Errorf("%s: got %d, want 200", path, got.Code)
+		}
 	}
 }
 
@@ -191,7 +193,10 @@ func TestHistoriesInLittleMemory(t *testing.T) {
 	for worker := range 8 {
 		group.Go(func() {
 			for i := range len(paths) / servers.Rounds(2, 1) {
-				sameAsTwin(t, "little memory", handler, graph, getOf(paths[(7*worker+i)%len(paths)]+"&limit=1000"))
+				path := paths[(7*worker+i)%len(paths)] + "&limit=1000"
+				if got, _, _ := sameAsTwin(t, "little memory", handler, graph, getOf(path)); got.Code != 200 {
+					t.Errorf("%s: got %d, want 200", path, got.Code)
+				}
 			}
 		})
 	}

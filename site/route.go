@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
 	"time"
 
 	"github.com/followpress/followpress/site/routes"

@@ -516,6 +516,10 @@ func TestOpenS3RefusesWhatCannotWork(t *testing.T) {
 		}
 		holdsNoSecret(t, err.Error(), "a-secret-key")
 	}
+	_, err := s3.Open(t.Context(), "bucket", "", storage.S3Options{Endpoint: "http://host:9000/bucket/"})
+	if want := `the path "bucket"; use http://host:9000, and name the bucket as s3://BUCKET`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("endpoint with a path: got %v, want %q", err, want)
+	}
 	for _, endpoint := range []string{"", "https://s3.eu-central-1.amazonaws.com", "http://localhost:9000/", "https://host:1234"} {
 		if _, err := s3.Open(t.Context(), "bucket", "", storage.S3Options{Endpoint: endpoint}); err != nil {
 			t.Errorf("endpoint %q: got %v, want no error", endpoint, err)

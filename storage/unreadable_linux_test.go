@@ -62,8 +62,8 @@ func TestUnreadableFolder(t *testing.T) {
 		})
 		return found, err
 	}
-	if _, err := list(""); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), closed) {
-		t.Errorf("got %v, want an error that names %s", err, closed)
+	if _, err := list(""); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), closed) || !strings.Contains(err.Error(), "; let this user read it") {
+		t.Errorf("got %v, want an error that names %s, and what to do", err, closed)
 	}
 	if found, err := list("z"); !slices.Equal(found, []site.Key{"z"}) || err != nil {
 		t.Errorf("below a prefix: got %q and %v, want z, and no error about other prefixes", found, err)

@@ -159,7 +159,10 @@ func (r *relations) findHolders(ctx context.Context, byToken []uint32, workers i
 // distribute fills in holders, by account and in reverse order of token IDs.
 func (r *relations) distribute(ctx context.Context, byToken []uint32) error {
 	next, forms := slices.Clone(r.holderOffsets[:len(r.Accounts)]), r.holderForms()
-	for _, list := range slices.Backward(byToken) {
+	for i, list := range slices.Backward(byToken) {
+		if i%1024 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if !r.isPrimary(list) {
 			continue
 		}
@@ -172,7 +175,7 @@ func (r *relations) distribute(ctx context.Context, byToken []uint32) error {
 			}
 		}
 	}
-	return ctx.Err()
+	return nil
 }
 
 // sortLatest sorts the holders of an account, which are in reverse order of token IDs, by time,

@@ -3,7 +3,6 @@ package note
 import (
 	"crypto/ed25519"
 	"errors"
-
 	"fmt"
 	"regexp"
 

@@ -2,7 +2,6 @@ package flink
 
 import (
 	"bytes"
-
 	"fmt"
 	"maps"
 	"math/rand/v2"

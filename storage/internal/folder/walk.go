@@ -21,11 +21,7 @@ import (
 // and at the first file or folder that it cannot read.
 func (l *Local) List(ctx context.Context, prefix, after site.Key, found func(object.Info) error) error {
 	w := walk{bucket: l, prefix: string(prefix), after: string(after), found: found, buffer: make([]byte, 32<<10)}
-	err := w.folder(ctx, "")
-	if errors.Is(err, fs.ErrPermission) { // such as the lost+found of a disk
-		err = fmt.Errorf("%w; let this user read it, or name a folder without it", err)
-	}
-	if err != nil {
+	if err := w.folder(ctx, ""); err != nil {
 		return fmt.Errorf("list %s: %w", l.path, err)
 	}
 	return nil
@@ -47,6 +43,8 @@ func (w *walk) keys(below string) ([]string, error) {
 	switch {
 	case IsAbsent(err): // deleted in the meantime, or the bucket does not exist yet
 		return nil, nil
+	case errors.Is(err, fs.ErrPermission): // such as the lost+found of a disk
+		return nil, fmt.Errorf("%w; let this user read it, or name a folder without it", err)
 	case err != nil:
 		return nil, err
 	}
