@@ -388,6 +388,7 @@ func TestNothingSaysWhoTheReaderIs(t *testing.T) {
 			p.Go(h.at(place))
 			known(t, p)
 		}
+		p.Wait("!document.querySelector('main').innerText.includes('Loading connections')") // of the graph
 		for _, request := range p.Requests() {
 			if !strings.HasPrefix(request, h.URL) && !strings.HasPrefix(request, "blob:") && !strings.HasPrefix(request, "data:") {
 				t.Errorf("got a request to %s, want the site only", request)
