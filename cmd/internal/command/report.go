@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	json "github.com/goccy/go-json"
 	"golang.org/x/sys/unix"
@@ -60,6 +61,9 @@ func resolved(path string, links int) string {
 func CheckFile(flag, name, output string) error {
 	if name == "" || name == StandardOutput {
 		return nil
+	}
+	if flag == "report" && strings.EqualFold(filepath.Ext(name), ".html") {
+		return fmt.Errorf("--report=%s: the report is JSON; name a file like report.json", name)
 	}
 	if of := partOf(name); of != "" {
 		return fmt.Errorf("--%s=%s would replace or join %s: name another file", flag, name, of)

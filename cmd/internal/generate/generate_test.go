@@ -141,6 +141,7 @@ func TestUnwritableReport(t *testing.T) {
 	for name, test := range map[string]struct{ file, reason string }{
 		"no folder":    {"nowhere/report.json", "--report=nowhere/report.json: the folder nowhere does not exist; create it"},
 		"a folder":     {".", "--report=. is a folder: name a file"},
+		"a page":       {"report.html", "--report=report.html: the report is JSON"},
 		"below a file": {"file/report.json", "--report=file/report.json cannot be written: "},
 
 		"link to no folder": {"link", "/nowhere does not exist; create it"},

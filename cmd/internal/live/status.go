@@ -2,7 +2,6 @@ package live
 
 import (
 	"runtime/metrics"
-	"slices"
 	"time"
 
 	"github.com/followpress/followpress/live"
@@ -49,15 +48,6 @@ type nodeStatus struct {
 	Failing  bool      `json:"failing"`           // failed to answer last time
 	Error    string    `json:"error,omitempty"`   // last error, possibly past
 	ErrorAt  time.Time `json:"error_at,omitzero"`
-}
-
-// Mode names the way blocks arrive, for the page.
-func (c chainStatus) Mode() string {
-	never := len(c.Nodes) > 0 && !slices.ContainsFunc(c.Nodes, func(n nodeStatus) bool { return !n.Answered.IsZero() })
-	if never {
-		return "never answered"
-	}
-	return "polled"
 }
 
 // A roundStatus describes the last round with a graph.

@@ -101,8 +101,8 @@ func TestStatusOfNodesThatNeverAnswered(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		page := get(t, m.pages(), "/").Body.String()
 		for _, want := range []string{
-			"None yet", "Unknown", "never answered: a.example: connection refused", "b.example</span>: never answered, last error 1m5s ago: status 429",
-			"polled", "c.example: answered 5s ago, last error 1h0m5s ago: status 500", "the chains cannot be read",
+			"None yet", "Unknown", `<p class="bad">a.example: connection refused</p>`, "b.example</span>: never answered, last error 1m5s ago: status 429",
+			"c.example: answered 5s ago, last error 1h0m5s ago: status 500", "the chains cannot be read",
 		} {
 			if !strings.Contains(page, want) {
 				t.Errorf("status page: got no %q in %s", want, page)

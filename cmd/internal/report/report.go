@@ -24,7 +24,7 @@ type Command struct {
 	From    string   `placeholder:"SITE" help:"The old site: folder, .tar file, bucket (s3://BUCKET, s3://BUCKET/PREFIX, file:///FOLDER) or parts ('FOLDER/part-*' or 's3://BUCKET/PREFIX/part-*', quoted). Or the folder of a snapshot, rendered in memory."`
 	To      string   `placeholder:"SITE" help:"The new site, in the same forms."`
 	Saved   string   `placeholder:"FILE" help:"Instead of two sites: an earlier --out=FILE.json, for example to publish it after the new site replaced the old one."`
-	Out     []string `placeholder:"FILE" help:"Write the report to a file: a page with plots (.html), JSON (.json), or a short form in Markdown (.md; also - for standard output, and the job summary of GitHub Actions). Repeatable."`
+	Out     []string `placeholder:"FILE" help:"Write the report to a file: a page (.html), JSON (.json), or a short form in Markdown (.md; also - for standard output, and the job summary of GitHub Actions). Repeatable."`
 	Publish string   `placeholder:"URL" help:"Put the page and the JSON into this bucket as _reports/{date}.html and .json, and list them in _reports/index: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
 	Date    string   `placeholder:"DATE" help:"Date of the report, such as 2026-11-22; by default today (UTC). A second report of a date replaces the first."`
 	command.S3
