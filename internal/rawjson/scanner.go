@@ -11,7 +11,7 @@ import (
 // escapes, whole numbers, white space wherever JSON allows it. Only Texts and Skip take escapes. It
 // allocates nothing, except for the results of Texts. It fails for anything else, valid or not; the
 // caller then uses a decoder, or rejects the document. Tests check that a decoder gives the same result
-// for every document that a Scanner accepts without Skip, which also accepts values that are not JSON.
+// for every accepted document. Skip is the exception: it also accepts values that are not JSON.
 //
 // A failure is remembered: all that follows returns zero values, so it suffices to call Done at the
 // end. A Scanner may be used for one document after another, and keeps its memory.
