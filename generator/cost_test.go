@@ -198,7 +198,7 @@ func writeTar(t *testing.T, g generator.Graph, workers int) (w *heapWatcher, pea
 // TestRenderingHasABound: rendered objects that wait to be written take at most 8 MiB per worker,
 // in buffers of up to three times that while they grow, plus the largest object, however large
 // neighboring lists are. The limits leave as much again, since workers go on while the watcher
-// measures; without a bound the whole site would be in memory.
+// measures; without a bound more than half of the site may be in memory.
 func TestRenderingHasABound(t *testing.T) {
 	for name, test := range map[string]struct {
 		snapshot snapshot
@@ -206,7 +206,7 @@ func TestRenderingHasABound(t *testing.T) {
 		most     uint64 // MiB
 	}{
 		"pages of 600 KiB":           {longAvatars(130, 12, 60<<10), 2, 112},
-		"shards of 8 MiB, 4 workers": {longAvatars(36, 130, 60<<10), 4, 112},
+		"shards of 8 MiB, 4 workers": {longAvatars(60, 130, 60<<10), 4, 112},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, err := generator.Load(t.Context(), test.snapshot.fs(), 2)

@@ -57,6 +57,9 @@ func TestKilledPublishers(t *testing.T) {
 			}
 		}
 		t.Logf("killed in the stages %v; %d runs resumed", k.hits, k.resumed)
+		if k.resumed < k.kills/8 {
+			t.Errorf("runs after %d kills: got %d resumed, want more", k.kills, k.resumed)
+		}
 		for _, m := range sites {
 			publish(t, m, k.place.open(t, nil), publisher.Options{BreakLock: true})
 			k.place.holds(t, m)
