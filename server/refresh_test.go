@@ -446,24 +446,29 @@ func TestRefreshByHead(t *testing.T) {
 	isFresh(t, head, body)
 }
 
-// If only one kind has an upstream, the other is answered from the store.
-func TestOneUpstreamOnly(t *testing.T) {
+// An object without an upstream is answered from the store, also if no object has one.
+func TestNoUpstream(t *testing.T) {
 	t.Parallel()
 	files := demo(t)
 	u := newUpstream(t, profiles(func(string) site.Profile { return profileOf("x", 1_795_300_000_000) }).handler(t), tokens(t, nil))
-	for _, c := range []struct{ has, lacks string }{{freshDetails, badgeData}, {badgeData, freshDetails}} {
+	for _, c := range []struct{ has, lacks string }{{freshDetails, badgeData}, {badgeData, freshDetails}, {"", freshDetails}} {
 		b := local(t, files)
 		o := server.Options{Refresh: u.options()}
-		if c.has == freshDetails {
+		switch c.has {
+		case freshDetails:
 			o.Refresh.BadgeUpstream = ""
-		} else {
+		case badgeData:
 			o.Refresh.ProfileUpstream = ""
+		default:
+			o = server.Options{}
 		}
 		base := listen(t, newHandler(t, b, o))
-		r, body := request(t, http.MethodGet, base+c.has)
-		isFresh(t, r, body)
-		u.requests()
-		r, _ = request(t, http.MethodGet, base+c.lacks)
+		if c.has != "" {
+			r, body := request(t, http.MethodGet, base+c.has)
+			isFresh(t, r, body)
+			u.requests()
+		}
+		r, _ := request(t, http.MethodGet, base+c.lacks)
 		if r.StatusCode != 200 || r.Header.Get("X-Refresh") != "unavailable" || r.Header.Get("Cache-Control") != "no-store" || len(u.requests()) > 0 {
 			t.Errorf("%s: got %d %v, want 200, X-Refresh: unavailable and no-store", c.lacks, r.StatusCode, r.Header)
 		}

@@ -40,6 +40,7 @@ func TestParseShardHeaderRefuses(t *testing.T) {
 	for _, shard := range []string{
 		"", "null", "{}", "<html>", `{"following":[]}`, `{"records":[]}`, `,"entries":[]}`,
 		`{"list":"1","total":20,"shard":0,"shards":1,"shard_size":1000`,
+		`{"list":"1","total":20,"shard":0,"shards":1,"shard_size":1000,`,
 		`{"list":1,"total":20,"shard":0,"shards":1,"shard_size":1000,"entries":[]}`,
 		`{"list":"1","total":"20","shard":0,"shards":1,"shard_size":1000,"entries":[]}`,
 		`{"list":"1","total":20,"shard":-1,"shards":1,"shard_size":1000,"entries":[]}`,

@@ -37,9 +37,9 @@ func asNobody(t *testing.T, do func()) {
 	do()
 }
 
-// TestUnreadableFolder: a listing that must read a folder of somebody else, such as the lost+found of a disk, fails and
-// names the folder.
-func TestUnreadableFolder(t *testing.T) {
+// TestUnreadable: a listing that must read a file or folder of somebody else fails and names it. The lost+found of a
+// disk is no part of a bucket.
+func TestUnreadable(t *testing.T) {
 	folder := t.TempDir()
 	for _, dir := range []string{filepath.Dir(folder), folder} {
 		if err := os.Chmod(dir, 0o755); err != nil {
@@ -47,12 +47,20 @@ func TestUnreadableFolder(t *testing.T) {
 		}
 	}
 	b := storage.OpenLocal(folder)
-	put(t, b, object("a/c", "2"), object("lost+found/x", "3"), object("z", "5"))
-	closed := filepath.Join(folder, "lost+found")
-	if err := os.Chmod(closed, 0); err != nil {
-		t.Fatal(err)
+	put(t, b, object("a/c", "2"), object("b", "2"), object("c/x", "3"), object("lost+found/x", "3"), object("z", "5"))
+	closed := func(name string, is bool) string {
+		mode := fs.FileMode(0o755)
+		if is {
+			mode = 0
+		}
+		name = filepath.Join(folder, name)
+		if err := os.Chmod(name, mode); err != nil {
+			t.Fatal(err)
+		}
+		return name
 	}
-	t.Cleanup(func() { _ = os.Chmod(closed, 0o755) }) // so that the folder can be removed
+	closed("lost+found", true)
+	t.Cleanup(func() { closed("lost+found", false) }) // so that the folder can be removed
 	list := func(prefix site.Key) (found []site.Key, err error) {
 		asNobody(t, func() {
 			err = b.List(t.Context(), prefix, "", func(info storage.Info) error {
@@ -62,10 +70,17 @@ func TestUnreadableFolder(t *testing.T) {
 		})
 		return found, err
 	}
-	if _, err := list(""); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), closed) || !strings.Contains(err.Error(), "; let this user read it") {
-		t.Errorf("got %v, want an error that names %s, and what to do", err, closed)
+	for _, name := range []string{"b", "c"} {
+		path := closed(name, true)
+		if _, err := list(""); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "; let this user read it") {
+			t.Errorf("got %v, want an error that names %s, and what to do", err, path)
+		}
+		if found, err := list("z"); !slices.Equal(found, []site.Key{"z"}) || err != nil {
+			t.Errorf("below a prefix: got %q and %v, want z, and no error about other prefixes", found, err)
+		}
+		closed(name, false)
 	}
-	if found, err := list("z"); !slices.Equal(found, []site.Key{"z"}) || err != nil {
-		t.Errorf("below a prefix: got %q and %v, want z, and no error about other prefixes", found, err)
+	if found, err := list(""); !slices.Equal(found, []site.Key{"a/c", "b", "c/x", "z"}) || err != nil {
+		t.Errorf("got %q and %v, want all but lost+found", found, err)
 	}
 }

@@ -66,7 +66,10 @@ func (h ShardHeader) Append(b []byte) []byte {
 
 // ParseShardHeader decodes the header of a search shard. Errors wrap ErrMalformed.
 func ParseShardHeader(shard []byte) (ShardHeader, error) {
-	before, _, _ := bytes.Cut(shard, []byte(entriesName)) // without the entries, which take long to parse
+	before, _, ok := bytes.Cut(shard, []byte(entriesName)) // without the entries, which take long to parse
+	if !ok {
+		return ShardHeader{}, fmt.Errorf("search shard without entries: %w", site.ErrMalformed)
+	}
 	s, _, err := parseShard(append(bytes.Clone(before), entriesName+"[]}"...))
 	if err != nil {
 		return ShardHeader{}, err

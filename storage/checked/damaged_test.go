@@ -139,26 +139,34 @@ func TestAShardThatIsListedIsReadOnce(t *testing.T) {
 	}
 }
 
-// A silent store does not answer for shards.
-type silent struct{ checked.Store }
+// A faulty store runs fault instead of reading shards.
+type faulty struct {
+	checked.Store
+	fault func() error
+}
 
-func (s silent) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
+func (s faulty) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	if name, ok := strings.CutPrefix(string(key), string(site.ManifestKey(""))); ok && len(name) == 3 {
-		return nil, &storage.UnansweredError{Err: context.DeadlineExceeded}
+		return nil, s.fault()
 	}
 	return s.Store.GetAdmitted(ctx, key, admit)
 }
 
-// The timeout of a store is an error, not the end of another reader's context.
-func TestAStoreThatDoesNotAnswer(t *testing.T) {
-	is, err := checked.Open(t.Context(), silent{newBucket(t, siteOf(t, 24, 50, 3)).store()}, note.Keys{}, checked.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if body, err := is.Get(ctx, detailsOf(60)); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
-		t.Errorf("got %q and %v, want the store's error at once", body, err)
+// The timeout of a store is an error, not the end of another reader's context. A panic ends one read, not the process.
+func TestFaultsOfAStore(t *testing.T) {
+	for want, fault := range map[string]func() error{
+		"deadline exceeded": func() error { return &storage.UnansweredError{Err: context.DeadlineExceeded} },
+		"panic: a bug":      func() error { panic("a bug") },
+	} {
+		is, err := checked.Open(t.Context(), faulty{newBucket(t, siteOf(t, 24, 50, 3)).store(), fault}, note.Keys{}, checked.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if body, err := is.Get(ctx, detailsOf(60)); err == nil || !strings.Contains(err.Error(), want) || ctx.Err() != nil {
+			t.Errorf("got %q and %v, want %s at once", body, err, want)
+		}
 	}
 }
 

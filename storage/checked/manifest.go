@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -61,7 +62,7 @@ type version struct {
 // damagedFor is how long a damaged index is not read again. Without this limit, every request would read all indexes.
 const damagedFor = 5 * time.Second
 
-// mostReopened is the maximum number of reopenings within damagedFor because of damaged shards.
+// mostReopened is the maximum number of reopenings because of damaged shards: at once, and again within damagedFor.
 const mostReopened = 16
 
 // Size limits of manifest objects in bytes. An index has 256 digests of 64 digits each. Keys have at most some
@@ -143,8 +144,13 @@ func (s *Site) shard(ctx context.Context, v *version, name string) ([]item, erro
 			return items, nil
 		}
 		mine := false
-		reading := s.flights.DoChan(fmt.Sprint(id), func() (any, error) {
+		reading := s.flights.DoChan(fmt.Sprint(id), func() (_ any, err error) {
 			mine = true
+			defer func() { // a panic in this goroutine would end the process
+				if fault := recover(); fault != nil {
+					err = fmt.Errorf("read %s: panic: %v\n%s", site.ManifestKey(name), fault, debug.Stack())
+				}
+			}()
 			if items, ok := s.held.Get(id); ok {
 				return items, nil
 			}

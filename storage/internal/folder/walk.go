@@ -43,10 +43,10 @@ func (w *walk) keys(below string) ([]string, error) {
 	switch {
 	case IsAbsent(err): // deleted in the meantime, or the bucket does not exist yet
 		return nil, nil
-	case errors.Is(err, fs.ErrPermission): // such as the lost+found of a disk
-		return nil, fmt.Errorf("%w; let this user read it, or name a folder without it", err)
+	case errors.Is(err, fs.ErrPermission) && below == "lost+found/": // The file system of a disk has it.
+		return nil, nil
 	case err != nil:
-		return nil, err
+		return nil, advise(err)
 	}
 	keys := make([]string, 0, len(entries))
 	for _, entry := range entries {
@@ -87,6 +87,14 @@ func (w *walk) folder(ctx context.Context, below string) error {
 		}
 	}
 	return nil
+}
+
+// advise says what to do about a file or folder of another user.
+func advise(err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%w; let this user read it, or name a folder without it", err)
+	}
+	return err
 }
 
 var errLoop = errors.New("is a link to a folder that contains it")
@@ -131,7 +139,7 @@ func (w *walk) file(key site.Key) error {
 	if errors.Is(err, object.ErrNotFound) {
 		return nil
 	} else if err != nil {
-		return err
+		return advise(err)
 	}
 	return w.found(object.InfoOfFile(key, site.MD5(hash.Sum(nil)), info))
 }
