@@ -13,8 +13,8 @@
 // # The path of a request
 //
 //  1. observe limits, counts and logs requests. handler.go answers them: site.Resolve maps the request
-//     to an object or a computation; body reads the body of a batch. hot.go takes a shortcut if the cache
-//     has the object at the request's path. watch.go notices a new site, and current switches to it; a
+//     to an object or a computation; body reads the body of a batch. respondHot takes a shortcut if the
+//     cache has the object at the request's path. watch.go notices a new site, and current switches to it; a
 //     replaced tar file is indexed completely before it is served.
 //  2. The cache holds the most requested objects, with an index for each search shard. Gates (gates.go)
 //     bound the requests that do one thing at a time, and the bytes that they hold. A request that cannot

@@ -2,19 +2,16 @@ package server
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"net/url"
+	"strings"
 	"sync/atomic"
-	"time"
 
-	"github.com/maypok86/otter/v2"
-	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 
 	"github.com/followpress/followpress/server/internal/answer"
 	"github.com/followpress/followpress/server/internal/cache"
@@ -32,71 +29,17 @@ import (
 	"github.com/followpress/followpress/storage/checked"
 )
 
-// Options configure a handler. Each field's comment ends with its default, used for the zero value.
-type Options struct {
-	Log        *slog.Logger // for failures and, at debug level, requests; slog.Default()
-	CacheBytes uint64       // size limit of the cache; 28 MiB
-	// InFlightBytes bounds the memory beyond the cache for objects being read and answers being
-	// made or sent; 12 MiB. Requests that do not fit wait. Request bodies, large answers, and
-	// computed answers being sent each get up to another sixth; buffers for streamed tables, a
-	// twelfth.
-	InFlightBytes int64
-	Poll          time.Duration // interval between two reads of the root by Watch; 10 s
-	MaxAge        time.Duration // age of the snapshot from which Watch and a metric warn; 0 for never
-	Timeout       time.Duration // longest time for one request, which then gets a 503; 5 s
-	MaxRequests   int           // requests answered at the same time; others get a 503 at once; 2,048
-	Refresh       RefreshOptions
-	// Describe makes the OpenAPI document served as site.OpenAPIKey if the site has none; nil for
-	// no document.
-	Describe func(site.Config) ([]byte, error)
-	// Collectors are additional metrics that Metrics exposes.
-	Collectors []prometheus.Collector
+// shared is what Shared holds.
+type shared struct {
+	options   Options
+	gates     gates
+	observer  *observe.Observer
+	refreshes *fresh.Shared
+	log       *slog.Logger
 
-	// CacheControl replaces the Cache-Control of 200 answers that caches may keep for a while;
-	// ProblemCacheControl does so for problems. "" keeps the value of the route or the problem.
-	// Answers that caches must revalidate or must not store, and immutable answers, keep their own
-	// value.
-	CacheControl, ProblemCacheControl string
-
-	clock otter.Clock // clock of the cache; nil for the real one, except in tests
+	failures rate.Sometimes          // limits the log of failed requests: there may be thousands per second
+	newest   atomic.Pointer[Handler] // for gauges
 }
-
-// RefreshOptions configure the source of fresh data and the limits of refreshes. The zero value
-// refreshes nothing.
-type RefreshOptions = fresh.Options
-
-// RefreshSigning holds the keys that sign and check the entries kept by refreshes.
-type RefreshSigning = fresh.Signing
-
-// DefaultInFlightBytes is the default of Options.InFlightBytes.
-const DefaultInFlightBytes = 12 << 20
-
-// UpstreamTimeout is the default of RefreshOptions.UpstreamTimeout, which bounds all upstream
-// requests of one refresh.
-const UpstreamTimeout = fresh.UpstreamTimeout
-
-// ClientOf returns the address of the client of a request that came through the given number of
-// proxies, each of which appends its client's address to X-Forwarded-For. For IPv6 it returns the
-// /64 network. It returns the zero Addr if the client is unknown.
-func ClientOf(r *http.Request, proxies int) netip.Addr { return fresh.ClientOf(r, proxies) }
-
-func (o Options) withDefaults() Options {
-	o.Log = cmp.Or(o.Log, slog.Default())
-	o.CacheBytes = cmp.Or(o.CacheBytes, 28<<20)
-	o.InFlightBytes = cmp.Or(o.InFlightBytes, DefaultInFlightBytes)
-	o.Poll = cmp.Or(o.Poll, 10*time.Second)
-	o.Timeout = cmp.Or(o.Timeout, 5*time.Second)
-	o.MaxRequests = cmp.Or(o.MaxRequests, 2048)
-	o.Refresh = o.Refresh.WithDefaults()
-	return o
-}
-
-type (
-	// A Store holds a site.
-	Store = fetch.Store
-	// A Bucket is a Store that can replace objects.
-	Bucket = fetch.Bucket
-)
 
 // A Handler answers the requests of the API from a store. It is safe for concurrent use.
 type Handler struct {
@@ -112,32 +55,6 @@ type Handler struct {
 
 // ErrNoSite means that the store holds no site.
 var ErrNoSite = fmt.Errorf("there is no site: it has no %s", site.RootKey)
-
-// New returns a handler for the site in store. It reads the root and returns ErrNoSite if there is
-// none. If the store fails temporarily (storage.Temporary), the handler answers 503 until Watch has
-// read the root. The caller runs Watch, and calls Close at the end. If o.Refresh names an upstream,
-// the store must be a Bucket.
-func New(ctx context.Context, store Store, o Options) (*Handler, error) {
-	s, err := newShared(o)
-	if err != nil {
-		return nil, err
-	}
-	h, err := s.newHandler(store, false)
-	if err != nil {
-		return nil, err
-	}
-	s.newest.Store(h)
-	err = h.current.Read(ctx)
-	switch {
-	case err == nil:
-		return h, nil
-	case storage.Temporary(err) || errors.Is(err, checked.ErrBetween):
-		h.log.Warn("cannot read the site yet, retrying", "error", err)
-		return h, nil
-	}
-	h.Close()
-	return nil, noSite(err)
-}
 
 // Close stops the goroutines of the cache. Call it once, after Watch has returned and all requests
 // are answered. Close does not close the store.
@@ -428,4 +345,51 @@ func (h *Handler) refreshed(ctx context.Context, v *current.Site, r site.Resolut
 	}
 	a.Object = o
 	return a, nil
+}
+
+// Most requests ask for a cached object by its own path. This file answers them without resolving
+// the path and without a context or new header values.
+
+// respondHot answers a request if the cache has an object marked as the answer to its path, and the
+// object is not due to be read again. It reports whether it answered.
+func (h *Handler) respondHot(w http.ResponseWriter, r *http.Request, v *current.Site, seen *observe.Outcome) bool {
+	key, ok := plainKey(r)
+	if !ok || r.Context().Err() != nil {
+		return false
+	}
+	o := h.cache.Young(cache.Key{Version: v.Version, Key: key}, seen.Begun)
+	if o == nil {
+		return false
+	}
+	defer o.Release()
+	route := o.Route.Load()
+	if route == nil {
+		return false
+	}
+	h.observer.Metrics.CacheHits.Inc()
+	seen.Route = route
+	h.observer.Rendered(seen)
+	addTags(w, v, site.Resolution{Route: route, Key: key})
+	seen.Status = h.observer.Replies.Write(reply.Whole(route, o), w, r)
+	return true
+}
+
+// markHot marks an object as the answer to its own path. The configuration of the site alone
+// decides what a path resolves to, and an object belongs to one version of the site. Objects kept
+// next to a site (site.Route.Kept) belong to no version and are read for each request.
+func markHot(r *http.Request, v *current.Site, resolution site.Resolution, o *cache.Object) {
+	if o == nil || resolution.Action != site.AnswerObject || resolution.Route.Kept() || o.Route.Load() != nil {
+		return
+	}
+	if key, ok := plainKey(r); ok && key == resolution.Key && o.IsAt(cache.Key{Version: v.Version, Key: key}) {
+		o.Route.Store(resolution.Route)
+	}
+}
+
+// plainKey returns the path of a GET or HEAD request as a key. ok is false if the request has a
+// query, or if the path as sent may differ from the decoded path.
+func plainKey(r *http.Request) (key site.Key, ok bool) {
+	path, ok := strings.CutPrefix(r.URL.Path, "/")
+	return site.Key(path), ok && r.URL.RawPath == "" && r.URL.RawQuery == "" &&
+		(r.Method == http.MethodGet || r.Method == http.MethodHead)
 }

@@ -3,9 +3,7 @@ package server
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -20,22 +18,12 @@ import (
 	"github.com/followpress/followpress/server/internal/reply"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/checked"
 )
 
 // Shared holds what successive handlers, each for its own site, have in common: options, metrics,
 // gates, and the state of refreshes. It is safe for concurrent use.
 type Shared struct{ *shared }
-
-type shared struct {
-	options   Options
-	gates     gates
-	observer  *observe.Observer
-	refreshes *fresh.Shared
-	log       *slog.Logger
-
-	failures rate.Sometimes          // limits the log of failed requests: there may be thousands per second
-	newest   atomic.Pointer[Handler] // for gauges
-}
 
 // NewShared returns the Shared of successive handlers. Each handler has its own cache.
 func NewShared(o Options) (*Shared, error) {
@@ -108,6 +96,32 @@ func (s *Shared) Handler(ctx context.Context, store Store) (*Handler, error) {
 		return nil, noSite(err)
 	}
 	return h, nil
+}
+
+// New returns a handler for the site in store. It reads the root and returns ErrNoSite if there is
+// none. If the store fails temporarily (storage.Temporary), the handler answers 503 until Watch has
+// read the root. The caller runs Watch, and calls Close at the end. If o.Refresh names an upstream,
+// the store must be a Bucket.
+func New(ctx context.Context, store Store, o Options) (*Handler, error) {
+	s, err := newShared(o)
+	if err != nil {
+		return nil, err
+	}
+	h, err := s.newHandler(store, false)
+	if err != nil {
+		return nil, err
+	}
+	s.newest.Store(h)
+	err = h.current.Read(ctx)
+	switch {
+	case err == nil:
+		return h, nil
+	case storage.Temporary(err) || errors.Is(err, checked.ErrBetween):
+		h.log.Warn("cannot read the site yet, retrying", "error", err)
+		return h, nil
+	}
+	h.Close()
+	return nil, noSite(err)
 }
 
 // noSite returns ErrNoSite if err is about a missing root.

@@ -2,10 +2,13 @@ package snapshot
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
+	"strconv"
 	"time"
 
 	json "github.com/goccy/go-json"
@@ -38,6 +41,18 @@ func readMeta(snapshot afero.Fs, into any) (err error) {
 		return fmt.Errorf("meta.json: %s", site.JSONReason(err))
 	}
 	return nil
+}
+
+// Meta is meta.json without the format version.
+type Meta struct {
+	AsOf    time.Time
+	ListOps *uint64    // nil for none
+	OpsFrom *time.Time // time since which the table ops is complete; nil if it is complete or missing
+
+	// Inputs of the snapshot, as far as its source knows them.
+	Chains   []site.ChainInput  // in any order; none if unknown
+	Profiles *site.ServiceInput // nil for none
+	Badges   *site.ServiceInput // nil for none
 }
 
 // ReadAsOf returns the time of the snapshot from meta.json, unchanged, as RFC 3339.
@@ -121,4 +136,47 @@ func realName(snapshot afero.Fs, name string) string {
 		}
 	}
 	return name
+}
+
+func encodeMeta(m Meta) ([]byte, error) {
+	if m.AsOf.IsZero() {
+		return nil, errors.New("meta.json: as_of: missing")
+	}
+	b := strconv.AppendUint([]byte(`{"format":`), format, 10)
+	b, err := rowjson.AppendTime(append(b, `,"as_of":`...), "as_of", m.AsOf.UnixMilli())
+	if err != nil {
+		return nil, fmt.Errorf("meta.json: %w", err)
+	}
+	if m.ListOps != nil {
+		b = strconv.AppendUint(append(b, `,"list_ops":`...), *m.ListOps, 10)
+	}
+	if m.OpsFrom != nil {
+		if b, err = rowjson.AppendTime(append(b, `,"ops_from":`...), "ops_from", m.OpsFrom.UnixMilli()); err != nil {
+			return nil, fmt.Errorf("meta.json: %w", err)
+		}
+	}
+	if b, err = appendInputs(b, m); err != nil {
+		return nil, fmt.Errorf("meta.json: %w", err)
+	}
+	return append(b, "}\n"...), nil
+}
+
+// appendInputs appends the members with the snapshot's inputs.
+func appendInputs(b []byte, m Meta) ([]byte, error) {
+	told := struct {
+		Chains   []site.ChainInput  `json:"chains,omitempty"`
+		Profiles *site.ServiceInput `json:"profiles,omitempty"`
+		Badges   *site.ServiceInput `json:"badges,omitempty"`
+	}{slices.Clone(m.Chains), m.Profiles, m.Badges}
+	slices.SortFunc(told.Chains, func(a, b site.ChainInput) int { return cmp.Compare(a.ChainID, b.ChainID) })
+	for i, c := range told.Chains {
+		if i > 0 && c.ChainID == told.Chains[i-1].ChainID {
+			return nil, fmt.Errorf("chains: duplicate chain %d", c.ChainID)
+		}
+	}
+	members, err := json.MarshalWithOption(told, json.DisableHTMLEscape())
+	if err != nil || len(members) == len("{}") {
+		return b, err
+	}
+	return append(append(b, ','), members[1:len(members)-1]...), nil
 }

@@ -9,9 +9,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/followpress/followpress/snapshot/internal/lines"
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
-	"github.com/followpress/followpress/snapshot/memory"
 )
 
 // chunkBytes is the size of rows gathered before compression.
@@ -148,27 +146,3 @@ type uncompressed struct{ io.Writer }
 
 // Close does nothing.
 func (uncompressed) Close() error { return nil }
-
-// InMemory returns a Writer that keeps its rows in memory, for Rows. It cannot be committed.
-func InMemory() *Writer {
-	w := newWriter()
-	for _, table := range rowjson.AllTables() {
-		w.tables[table] = &tableWriter{path: string(table) + lines.Formats[0].Ending, memory: true}
-	}
-	return w
-}
-
-// Rows returns the rows of a table in memory, which accepts no more rows. ok is false if nothing was written to the
-// table and Begin was not called.
-func (w *Writer) Rows(t Table) (r memory.Rows, ok bool, err error) {
-	table := w.tables[t]
-	if !table.memory {
-		return memory.Rows{}, false, errors.New("the rows of " + string(t) + " are not in memory")
-	}
-	if table.err == nil {
-		table.flush()
-	}
-	r, ok, err = memory.RowsOf(table.kept, table.rows), table.rows > 0 || table.begun || table.copied != "", table.err
-	table.finish(err)
-	return r, ok, err
-}

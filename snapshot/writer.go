@@ -1,23 +1,19 @@
 package snapshot
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"time"
-
-	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/internal/staging"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot/internal/lines"
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
 	"github.com/followpress/followpress/snapshot/internal/table"
+	"github.com/followpress/followpress/snapshot/memory"
 )
 
 // WriteOptions configure a Writer.
@@ -170,18 +166,6 @@ func (w *Writer) Begin(t Table) error {
 	return table.open()
 }
 
-// Meta is meta.json without the format version.
-type Meta struct {
-	AsOf    time.Time
-	ListOps *uint64    // nil for none
-	OpsFrom *time.Time // time since which the table ops is complete; nil if it is complete or missing
-
-	// Inputs of the snapshot, as far as its source knows them.
-	Chains   []site.ChainInput  // in any order; none if unknown
-	Profiles *site.ServiceInput // nil for none
-	Badges   *site.ServiceInput // nil for none
-}
-
 // Commit completes the snapshot and atomically replaces the old one.
 func (w *Writer) Commit(m Meta) error {
 	if w.staging == nil {
@@ -229,49 +213,6 @@ func (w *Writer) Close() error {
 	return err
 }
 
-func encodeMeta(m Meta) ([]byte, error) {
-	if m.AsOf.IsZero() {
-		return nil, errors.New("meta.json: as_of: missing")
-	}
-	b := strconv.AppendUint([]byte(`{"format":`), format, 10)
-	b, err := rowjson.AppendTime(append(b, `,"as_of":`...), "as_of", m.AsOf.UnixMilli())
-	if err != nil {
-		return nil, fmt.Errorf("meta.json: %w", err)
-	}
-	if m.ListOps != nil {
-		b = strconv.AppendUint(append(b, `,"list_ops":`...), *m.ListOps, 10)
-	}
-	if m.OpsFrom != nil {
-		if b, err = rowjson.AppendTime(append(b, `,"ops_from":`...), "ops_from", m.OpsFrom.UnixMilli()); err != nil {
-			return nil, fmt.Errorf("meta.json: %w", err)
-		}
-	}
-	if b, err = appendInputs(b, m); err != nil {
-		return nil, fmt.Errorf("meta.json: %w", err)
-	}
-	return append(b, "}\n"...), nil
-}
-
-// appendInputs appends the members with the snapshot's inputs.
-func appendInputs(b []byte, m Meta) ([]byte, error) {
-	told := struct {
-		Chains   []site.ChainInput  `json:"chains,omitempty"`
-		Profiles *site.ServiceInput `json:"profiles,omitempty"`
-		Badges   *site.ServiceInput `json:"badges,omitempty"`
-	}{slices.Clone(m.Chains), m.Profiles, m.Badges}
-	slices.SortFunc(told.Chains, func(a, b site.ChainInput) int { return cmp.Compare(a.ChainID, b.ChainID) })
-	for i, c := range told.Chains {
-		if i > 0 && c.ChainID == told.Chains[i-1].ChainID {
-			return nil, fmt.Errorf("chains: duplicate chain %d", c.ChainID)
-		}
-	}
-	members, err := json.MarshalWithOption(told, json.DisableHTMLEscape())
-	if err != nil || len(members) == len("{}") {
-		return b, err
-	}
-	return append(append(b, ','), members[1:len(members)-1]...), nil
-}
-
 // unique rejects repeated keys.
 type unique[K comparable] struct {
 	seen   map[K]struct{}
@@ -288,4 +229,28 @@ func (u unique[K]) add(key K) error {
 	}
 	u.seen[key] = struct{}{}
 	return nil
+}
+
+// InMemory returns a Writer that keeps its rows in memory, for Rows. It cannot be committed.
+func InMemory() *Writer {
+	w := newWriter()
+	for _, table := range rowjson.AllTables() {
+		w.tables[table] = &tableWriter{path: string(table) + lines.Formats[0].Ending, memory: true}
+	}
+	return w
+}
+
+// Rows returns the rows of a table in memory, which accepts no more rows. ok is false if nothing was written to the
+// table and Begin was not called.
+func (w *Writer) Rows(t Table) (r memory.Rows, ok bool, err error) {
+	table := w.tables[t]
+	if !table.memory {
+		return memory.Rows{}, false, errors.New("the rows of " + string(t) + " are not in memory")
+	}
+	if table.err == nil {
+		table.flush()
+	}
+	r, ok, err = memory.RowsOf(table.kept, table.rows), table.rows > 0 || table.begun || table.copied != "", table.err
+	table.finish(err)
+	return r, ok, err
 }

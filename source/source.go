@@ -19,9 +19,6 @@ type Contract struct {
 	Address site.Address
 }
 
-// A Word is a 256-bit big-endian value: a token ID or a slot.
-type Word [32]byte
-
 // A Place is where a list keeps its records: a slot of a records contract.
 type Place struct {
 	Contract

@@ -9,6 +9,9 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
+// A Word is a 256-bit big-endian value: a token ID or a slot.
+type Word [32]byte
+
 // Decimal returns the word as a token ID: a canonical decimal.
 func (w Word) Decimal() string {
 	if n, ok := w.Uint64(); ok {
