@@ -29,7 +29,7 @@ import (
 	"github.com/followpress/followpress/storage/checked"
 )
 
-// shared is what Shared holds.
+// shared has the state behind Shared.
 type shared struct {
 	options   Options
 	gates     gates
