@@ -34,6 +34,7 @@ var mayImport = map[string][]string{
 	"internal/awskeys":            {},
 	"internal/inorder":            {},
 	"internal/rawjson":            {},
+	"internal/panics":             {},
 	"internal/plain":              {},
 	"internal/secret":             {"internal/plain"},
 	"internal/publicdir":          {},
@@ -77,7 +78,7 @@ var mayImport = map[string][]string{
 	"storage/internal/web":        {"site", "storage/internal/object"},
 	"storage/parts":               {"internal/publicdir", "internal/regular", "internal/retry", "internal/tarentry", "site", "site/shards", "storage/internal/location", "storage/internal/lru", "storage/internal/object", "storage/internal/s3"},
 	"storage/refreshed":           {"internal/inorder", "site", "storage", "storage/internal/folder", "storage/internal/object", "storage/internal/s3"},
-	"storage/checked":             {"site", "site/note", "site/refresh", "site/shards", "storage", "storage/internal/lru", "storage/internal/object"},
+	"storage/checked":             {"internal/panics", "site", "site/note", "site/refresh", "site/shards", "storage", "storage/internal/lru", "storage/internal/object"},
 	"generator":                   {"site", "site/ranks", "site/routes", "explorer", "generator/render", "generator/summary", "generator/internal/load", "generator/internal/output", "generator/internal/rank", "snapshot", "internal/staging"},
 	"generator/internal/dataset":  {"site"},
 	"generator/internal/load":     {"site", "site/op", "site/refresh", "site/rules", "generator/render", "generator/summary", "internal/inorder", "snapshot"},
@@ -109,7 +110,7 @@ var mayImport = map[string][]string{
 	"server/internal/observe":     {"site", "server/internal/gate", "server/internal/metrics", "server/internal/reply"},
 	"server/internal/reply":       {"site", "site/routes", "server/internal/cache", "server/internal/fetch"},
 	"server/internal/fetch":       {"site", "storage", "storage/checked"},
-	"server/internal/fresh":       {"internal/rawjson", "internal/secret", "site", "site/note", "site/refresh", "site/routes", "site/tags", "site/rules", "storage", "server/internal/cache", "server/internal/fetch", "server/internal/gate"},
+	"server/internal/fresh":       {"internal/panics", "internal/rawjson", "internal/secret", "site", "site/note", "site/refresh", "site/routes", "site/tags", "site/rules", "storage", "server/internal/cache", "server/internal/fetch", "server/internal/gate"},
 	"server/internal/gate":        {},
 	"live":                        {"generator", "generator/summary", "server", "site", "site/kept", "source", "storage"},
 	"templates":                   {},
@@ -169,7 +170,7 @@ var mayImport = map[string][]string{
 	"cmd/fallback": {"cmd/internal/command", "cmd/internal/serve"}, // small: no code to make or publish a site
 
 	// Packages that compute answers: routes first, then the shared parts.
-	"server/internal/answer/compute": {"site", "server/internal/cache", "server/internal/fetch", "server/internal/gate"},
+	"server/internal/answer/compute": {"internal/panics", "site", "server/internal/cache", "server/internal/fetch", "server/internal/gate"},
 	"server/internal/answer/history": {"internal/rawjson", "site", "site/op", "site/scan", "storage", "server/internal/fetch", "server/internal/answer/compute", "server/internal/answer/lookup"},
 	"server/internal/answer/lookup":  {"site", "site/rules", "site/scan", "storage", "server/internal/fetch", "server/internal/answer/compute"},
 	"server/internal/answer/pages":   {"internal/rawjson", "site", "site/rules", "site/scan", "server/internal/answer/compute", "server/internal/answer/lookup", "server/internal/answer/table"},

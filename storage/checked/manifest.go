@@ -7,13 +7,13 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/time/rate"
 
+	"github.com/followpress/followpress/internal/panics"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/storage"
@@ -146,11 +146,7 @@ func (s *Site) shard(ctx context.Context, v *version, name string) ([]item, erro
 		mine := false
 		reading := s.flights.DoChan(fmt.Sprint(id), func() (_ any, err error) {
 			mine = true
-			defer func() { // a panic in this goroutine would end the process
-				if fault := recover(); fault != nil {
-					err = fmt.Errorf("read %s: panic: %v\n%s", site.ManifestKey(name), fault, debug.Stack())
-				}
-			}()
+			defer panics.Catch(&err)
 			if items, ok := s.held.Get(id); ok {
 				return items, nil
 			}

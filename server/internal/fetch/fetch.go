@@ -6,8 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/followpress/followpress/site"
@@ -243,12 +241,4 @@ func (f *Fetcher) attempt(ctx context.Context, end time.Time, operation string, 
 	}
 	f.Observe(operation, result, time.Since(begun))
 	return err
-}
-
-// Guard turns a panic into an error, because a panic in a goroutine ends the process. It must be
-// deferred.
-func Guard(err *error) {
-	if fault := recover(); fault != nil {
-		*err = fmt.Errorf("panic: %v\n%s", fault, debug.Stack())
-	}
 }

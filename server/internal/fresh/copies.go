@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/followpress/followpress/internal/panics"
 	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/refresh"
@@ -112,7 +113,7 @@ func (f *Refresher) replaceCopies(ctx context.Context, t Target, data upstreamDa
 	group.SetLimit(copiesAtOnce)
 	for _, c := range copies {
 		group.Go(func() (err error) {
-			defer fetch.Guard(&err)
+			defer panics.Catch(&err)
 			body, err := f.replaceCopy(ctx, t, c, data, newer)
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.key, err)

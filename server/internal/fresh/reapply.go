@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/followpress/followpress/server/internal/fetch"
+	"github.com/followpress/followpress/internal/panics"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/refresh"
 	"github.com/followpress/followpress/site/rules"
@@ -74,7 +74,7 @@ func (f *Refresher) reapplyEach(ctx context.Context, root *site.Root, put func(k
 			return
 		}
 		group.Go(func() (err error) {
-			defer fetch.Guard(&err)
+			defer panics.Catch(&err)
 			t := Target{root.Config, object, tokenID}
 			if err := f.reapplyOne(ctx, t, root, func(key site.Key, body []byte) {
 				n.Add(1)

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 
+	"github.com/followpress/followpress/internal/panics"
 	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/server/internal/cache"
 	"github.com/followpress/followpress/server/internal/fetch"
@@ -319,7 +320,7 @@ func (f *Refresher) replace(
 	ctx context.Context, t Target, log *slog.Logger, keep func(site.Key, []byte) *cache.Object,
 ) (o *cache.Object, result string, err error) {
 	result = refreshError // in case of a panic
-	defer fetch.Guard(&err)
+	defer panics.Catch(&err)
 	stored, info, err := f.fetcher.Read(ctx, f.bucket, t.key())
 	if err != nil {
 		return nil, refreshError, err

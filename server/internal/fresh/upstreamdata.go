@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/followpress/followpress/internal/panics"
 	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/server/internal/gate"
 	"github.com/followpress/followpress/site"
@@ -86,7 +87,7 @@ func (f *Refresher) fetchBadges(ctx context.Context, t Target, stored []byte, me
 	group.SetLimit(badgesAtOnce)
 	for i, b := range badges {
 		group.Go(func() (err error) {
-			defer fetch.Guard(&err)
+			defer panics.Catch(&err)
 			collection, err := f.fetchCollection(ctx, account, b.EventID, memory)
 			badges[i] = refresh.Badge{EventID: b.EventID, Participated: collection != nil, Collection: collection}
 			return err

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/followpress/followpress/internal/panics"
 	"github.com/followpress/followpress/server/internal/cache"
 	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/server/internal/gate"
@@ -125,7 +126,7 @@ func (a *Answer) prefetch(ctx context.Context, key site.Key, size int64) (wait f
 		var r result
 		var wanted <-chan struct{}
 		func() {
-			defer fetch.Guard(&r.err)
+			defer panics.Catch(&r.err)
 			if r.object, r.err = get(); r.err == nil {
 				wanted = m.cache.GateFor(r.object.Bytes()).Wanted()
 			}
