@@ -347,11 +347,9 @@ func (h *Handler) refreshed(ctx context.Context, v *current.Site, r site.Resolut
 	return a, nil
 }
 
-// Most requests ask for a cached object by its own path. This file answers them without resolving
-// the path and without a context or new header values.
-
 // respondHot answers a request if the cache has an object marked as the answer to its path, and the
-// object is not due to be read again. It reports whether it answered.
+// object is not due to be read again. It reports whether it answered. Most requests are such, so it
+// takes no resolution of the path, no context and no new header values.
 func (h *Handler) respondHot(w http.ResponseWriter, r *http.Request, v *current.Site, seen *observe.Outcome) bool {
 	key, ok := plainKey(r)
 	if !ok || r.Context().Err() != nil {

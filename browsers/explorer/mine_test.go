@@ -388,7 +388,8 @@ func TestNothingSaysWhoTheReaderIs(t *testing.T) {
 			p.Go(h.at(place))
 			known(t, p)
 		}
-		p.Wait("!document.querySelector('main').innerText.includes('Loading connections')") // The graph reads them after it is shown.
+		// The graph is shown before it has read the connections.
+		p.Wait("!document.querySelector('main').innerText.includes('Loading connections')")
 		for _, request := range p.Requests() {
 			if !strings.HasPrefix(request, h.URL) && !strings.HasPrefix(request, "blob:") && !strings.HasPrefix(request, "data:") {
 				t.Errorf("got a request to %s, want the site only", request)

@@ -13,7 +13,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Refreshed yields refreshed data, as for the generator.
+// Refreshed yields refreshed data, as for the generator. The body of an unsigned object is nil.
 type Refreshed interface {
 	Each(ctx context.Context, found func(key site.Key, body []byte) error) error
 }
