@@ -20,6 +20,7 @@ import (
 	"github.com/followpress/followpress/cmd/internal/preview"
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/fixtures/history"
+	"github.com/followpress/followpress/internal/siteflags"
 	"github.com/followpress/followpress/internal/testenv/meanrpc"
 )
 
@@ -102,12 +103,14 @@ var otherFlags = strings.Fields("transfers checkers s3-no-check-bucket s3-no-hea
 // beamFlags returns the flags of followpress-beam, which is in a module that this one cannot import.
 func beamFlags(t *testing.T) (names []string) {
 	t.Helper()
-	source, err := os.ReadFile(filepath.Join(root, "beam/internal/launch/launch.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range fieldOfBeam.FindAllStringSubmatch(string(source), -1) {
-		names = append(names, cmp.Or(f[2], strings.ToLower(word.ReplaceAllString(f[1], "$1$3-$2$4"))))
+	for _, name := range []string{"beam/internal/launch/launch.go", "internal/siteflags/siteflags.go"} {
+		source, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range fieldOfBeam.FindAllStringSubmatch(string(source), -1) {
+			names = append(names, cmp.Or(f[2], strings.ToLower(word.ReplaceAllString(f[1], "$1$3-$2$4"))))
+		}
 	}
 	if !slices.Contains(names, "environment-config") || !slices.Contains(names, "profile-url") {
 		t.Errorf("followpress-beam: got the flags %q, want more", names)
@@ -414,6 +417,12 @@ func TestEachCommandHasHelp(t *testing.T) {
 			if flag.Name == "help" || flag.Name == "version" {
 				variables = len(flag.Envs) == 0
 			}
+			if flag.Tag.Has(siteflags.Tag) && flag.Hidden {
+				if !strings.Contains(text, siteflags.Member(flag)) || !variables && name == "generate" || flag.Help == "" {
+					t.Errorf("%s: the setting %s is explained: got no, want yes", name, flag.Name)
+				}
+				continue
+			}
 			if !strings.Contains(text, "--"+flag.Name) || !variables || flag.Help == "" || flag.Hidden {
 				t.Errorf("%s: --%s and %q are explained: got no, want yes", name, flag.Name, flag.Envs)
 			}
@@ -439,6 +448,7 @@ func TestHelpIsShort(t *testing.T) {
 			t.Errorf("%s --help: got %d lines, want at most %d", leaf.Path, lines, most)
 		}
 		first, more, _ := strings.Cut(short, "\nMore flags, ")
+		more, _, _ = strings.Cut(more, "  Settings of the site (")
 		sum := len(shown.FindAllString(first, -1))
 		for _, count := range left.FindAllStringSubmatch(more, -1) {
 			n, err := strconv.Atoi(count[1])

@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -26,6 +25,7 @@ import (
 	"github.com/followpress/followpress/beam/internal/pipeline"
 	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/release"
+	"github.com/followpress/followpress/internal/siteflags"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage/parts"
 )
@@ -33,6 +33,8 @@ import (
 const about = `Make the site of a snapshot on Apache Beam, for snapshots that are too large for one machine or that live in a cluster. On one machine, followpress generate is faster.
 
 The site is written in parts, which followpress publish reads: publish --site 's3://BUCKET/PREFIX/part-*'. Flags of Beam follow after --, such as those of Dataflow: -- --project=NAME --region=NAME.
+
+Settings of the site, such as its title, are members of the file of --config, variables or flags. followpress generate --help-all lists them.
 
 Each flag is also a variable: --snapshot is FOLLOWPRESS_SNAPSHOT. The exit status is 0 for done, 1 for failed, 2 for wrong usage, 130 or 143 after SIGINT or SIGTERM.`
 
@@ -52,28 +54,9 @@ type Command struct {
 	S3Endpoint string `name:"s3-endpoint" placeholder:"URL" env:"FOLLOWPRESS_S3_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of all s3://…; without one Amazon S3. Workers have credentials of their own, in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or from their machine."`
 	S3Region   string `name:"s3-region" placeholder:"NAME" help:"Region of the buckets; by default AWS_REGION, or us-east-1."`
 
-	OnInvalid      string        `enum:"stop,skip" default:"stop" placeholder:"stop|skip" group:"As with generate:" help:"Whether to stop at an invalid row or refreshed object, or to skip and report it (default ${default})."`
-	Refreshed      string        `placeholder:"LOCATION" group:"As with generate:" help:"Where the fallback keeps the data it fetched for cache=fresh: s3://BUCKET/_refresh, s3://BUCKET/PREFIX/_refresh, or a folder."`
-	BasePath       string        `default:"api/v1" placeholder:"PATH" group:"As with generate:" help:"Path of the API (default ${default})."`
-	API            string        `enum:"spec,efp" default:"spec" placeholder:"spec|efp" group:"As with generate:" help:"Which API the site has (default ${default})."`
-	Names          string        `enum:"copies,lookup" default:"copies" placeholder:"copies|lookup" group:"As with generate:" help:"With --api=efp: whether each object of a user exists under the name too (default ${default})."`
-	ProfileURL     string        `placeholder:"URL" group:"As with generate:" help:"With --api=efp: URL of a person's page, with {address} in it (default https://efp.app/{address})."`
-	BadgesField    string        `placeholder:"NAME" group:"As with generate:" help:"Name of the member that holds the badges (default badges; poaps with --api=efp)."`
-	Explorer       bool          `default:"true" group:"As with generate:" help:"Add _explore/ and index.html."`
-	Pictures       string        `placeholder:"WHERE" group:"As with generate:" help:"From where the explorer loads pictures: off, hosts, or a proxy with {url} in it; without it, the page asks its reader."`
-	Reports        bool          `group:"As with generate:" help:"Reports are published next to the site: the explorer leads to them."`
-	ExplorerKey    []string      `sep:"none" placeholder:"PUBLIC" group:"As with generate:" help:"Public key that the site is signed with, for the explorer to check by; may be repeated."`
-	Title          string        `placeholder:"TEXT" group:"As with generate:" help:"What the explorer calls the site, in at most 60 bytes."`
-	About          string        `placeholder:"SENTENCE" group:"As with generate:" help:"One sentence at the start of the explorer, in at most 200 bytes: what network this is, and who runs the site."`
-	LeaderboardMax int           `default:"100" placeholder:"N" group:"As with generate:" help:"Largest limit of a leaderboard (default ${default})."`
-	MaxProfileText int           `default:"65536" placeholder:"BYTES" group:"As with generate:" help:"Longest text of a profile (default ${default}); longer ones are left out and reported."`
-	Pages          bool          `hidden:""`
-	Data           bool          `hidden:""`
-	DataLicence    string        `hidden:""`
-	RanksEvery     string        `placeholder:"DURATION" hidden:""`
-	RanksFrom      string        `placeholder:"LOCATION" hidden:""`
-	HistoryWindow  time.Duration `default:"999h" placeholder:"DURATION" group:"As with generate:" help:"With --api=efp, of a snapshot with the table ops: how far back notifications and activity go, from the time of the snapshot (default ${default}). 0 leaves them out."`
-	MaxProfile     int           `default:"262144" placeholder:"BYTES" group:"As with generate:" help:"Largest profile as JSON (default ${default}); what exceeds it is left out, the largest texts first, and reported."`
+	OnInvalid       string `enum:"stop,skip" default:"stop" placeholder:"stop|skip" group:"As with generate:" help:"Whether to stop at an invalid row or refreshed object, or to skip and report it (default ${default})."`
+	Refreshed       string `placeholder:"LOCATION" group:"As with generate:" help:"Where the fallback keeps the data it fetched for cache=fresh: s3://BUCKET/_refresh, s3://BUCKET/PREFIX/_refresh, or a folder."`
+	siteflags.Flags `group:"As with generate:"`
 
 	Beam []string `arg:"" optional:"" passthrough:"" hidden:"" help:"Flags of Beam."`
 }
@@ -92,7 +75,7 @@ func IsWorker(args []string) bool {
 func Main(args []string, stdout, stderr io.Writer) int {
 	var c Command
 	exit := -1
-	parser, err := kong.New(&c, kong.Name("followpress-beam"), kong.Description(about), kong.DefaultEnvars("FOLLOWPRESS"),
+	parser, err := kong.New(&c, kong.Name("followpress-beam"), kong.Description(about), kong.DefaultEnvars("FOLLOWPRESS"), kong.PostBuild(hideRefused),
 		kong.Writers(stdout, stderr), kong.Exit(func(status int) { exit = status }))
 	if err != nil {
 		panic(err) // wrong flag definitions
@@ -156,16 +139,12 @@ func (c *Command) check() error {
 	switch {
 	case c.Runner == "universal" && c.Endpoint == "":
 		return errors.New("--runner=universal needs --endpoint=HOST:PORT, a job server")
-	case c.MaxProfileText == 0: // otherwise it would mean the default
-		return errors.New("--max-profile-text=0: every text would be omitted")
-	case c.MaxProfile == 0:
-		return errors.New("--max-profile=0: every text would be omitted")
 	case c.HotAfter < 1:
 		return fmt.Errorf("--hot-after=%d: use 1 or more", c.HotAfter)
 	case c.Parallelism < 0:
 		return fmt.Errorf("--parallelism=%d: use 1 or more, or 0", c.Parallelism)
 	}
-	if c.RanksEvery != "" || c.RanksFrom != "" {
+	if c.RanksEvery != 0 || c.RanksFrom != nil {
 		return errors.New("--ranks-every and --ranks-from: only generate and publish --snapshot hold ranks; here, details show the ranks of the snapshot")
 	}
 	if c.Pages {
@@ -174,25 +153,20 @@ func (c *Command) check() error {
 	if c.Data || c.DataLicence != "" {
 		return errors.New("--data: only generate, publish --snapshot, preview and live add the graph as files; publish --snapshot does so for a large site too")
 	}
-	_, err := c.config().WithDefaults()
-	return err
+	return c.Check()
 }
 
-func (c *Command) config() site.Config {
-	config := site.Config{
-		BasePath: c.BasePath, BadgesField: c.BadgesField, LeaderboardMax: c.LeaderboardMax, MaxProfileText: c.MaxProfileText, MaxProfile: c.MaxProfile,
-		API: c.API, ProfileURL: c.ProfileURL, Names: c.Names, Explorer: c.Explorer, Pictures: c.Pictures, ExplorerKeys: strings.Join(c.ExplorerKey, " "),
-		Reports: c.Reports, Title: c.Title, About: c.About,
+// hideRefused hides the flags that check refuses.
+func hideRefused(k *kong.Kong) error {
+	for _, flag := range k.Model.Flags {
+		flag.Hidden = flag.Hidden || flag.Name == "data" || flag.Name == "ranks-every"
 	}
-	if config.EFP() {
-		config.HistoryWindow = site.Window(c.HistoryWindow)
-	}
-	return config
+	return nil
 }
 
 // Run makes the site.
 func (c *Command) Run(ctx context.Context, stderr io.Writer) (*summary.Report, error) {
-	config, err := c.config().WithDefaults()
+	config, err := c.Site().WithDefaults()
 	if err != nil {
 		return nil, err
 	}

@@ -147,11 +147,15 @@ func wrongUsage(err error, args []string, stderr io.Writer) int {
 // belowZero matches the parser's error for a negative number: not a number, or an unknown short flag.
 var belowZero = regexp.MustCompile(`^(--[a-z-]+): expected .* but got "(-\d[^"]*)".*`)
 
-// setBy names the variables that set the flags in an error; "" if none.
+// setBy names the variables, or the file, that set the flags in an error; "" if none.
 func setBy(parsed *kong.Context, text string) string {
-	given, said := Given(parsed), ""
+	given, filed, said := Given(parsed), onPath(parsed, true), ""
 	for _, flag := range parsed.Flags() {
 		if given[flag.Name] || !regexp.MustCompile(`(^|[^-\w])--`+regexp.QuoteMeta(flag.Name)+`($|[^-\w])`).MatchString(text) {
+			continue
+		}
+		if filed[flag.Name] {
+			said += fmt.Sprintf(" (the file of --config sets --%s)", flag.Name)
 			continue
 		}
 		for _, name := range flag.Envs {
@@ -165,24 +169,27 @@ func setBy(parsed *kong.Context, text string) string {
 }
 
 // Given returns the names of the flags on the command line.
-func Given(parsed *kong.Context) map[string]bool {
-	given := map[string]bool{}
+func Given(parsed *kong.Context) map[string]bool { return onPath(parsed, false) }
+
+// onPath returns the names of the flags on the command line, or of the flags that a file sets.
+func onPath(parsed *kong.Context, filed bool) map[string]bool {
+	names := map[string]bool{}
 	for _, at := range parsed.Path {
-		if at.Flag != nil {
-			given[at.Flag.Name] = true
+		if at.Flag != nil && at.Resolved == filed {
+			names[at.Flag.Name] = true
 		}
 	}
-	return given
+	return names
 }
 
-// Asked reports whether the command line or a variable sets a flag.
+// Asked reports whether the command line, a variable or a file sets a flag.
 func Asked(parsed *kong.Context, name string) bool {
 	for _, flag := range parsed.Flags() {
 		if flag.Name == name && slices.ContainsFunc(flag.Envs, func(env string) bool { return os.Getenv(env) != "" }) {
 			return true
 		}
 	}
-	return Given(parsed)[name]
+	return Given(parsed)[name] || onPath(parsed, true)[name]
 }
 
 // A Leaf is a command that can run, not a group.

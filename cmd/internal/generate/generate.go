@@ -17,6 +17,7 @@ import (
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/release"
+	"github.com/followpress/followpress/internal/siteflags"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/ranks"
@@ -51,46 +52,13 @@ type Content struct {
 	OnInvalid    string   `enum:"stop,skip" default:"stop" placeholder:"stop|skip" help:"Stop at an invalid row, or skip and report it (default ${default})."`
 	Refreshed    *string  `placeholder:"LOCATION" help:"Data that the fallback fetched for cache=fresh, to merge if newer: s3://BUCKET/_refresh, s3://BUCKET/PREFIX/_refresh, or a folder. A signed site accepts signed data only."`
 	RefreshedKey []string `sep:"none" placeholder:"PUBLIC" help:"Accept only refreshed data signed by this key; repeatable."`
-	BasePath     string   `first:"" default:"api/v1" placeholder:"PATH" help:"Path of the API (default ${default})."`
-	API          string   `first:"" enum:"spec,efp" default:"spec" placeholder:"spec|efp" help:"spec is the specification's API, efp the whole read API of the Ethereum Follow Protocol (default ${default})."`
-	Names        string   `enum:"copies,lookup" default:"copies" placeholder:"copies|lookup" help:"With --api=efp: copy users' objects under their names, or let edges and fallback look names up (default ${default})."`
-	ProfileURL   string   `placeholder:"URL" help:"With --api=efp: URL of a person's page (default https://efp.app/{address})."`
-	BadgesField  string   `placeholder:"NAME" help:"JSON member with badges (default badges; poaps with --api=efp)."`
-	Explorer     bool     `first:"" default:"true" help:"Add the explorer in _explore/, and index.html, which redirects there; --explorer=false omits both."`
-	Pictures     string   `placeholder:"WHERE" help:"Profile pictures in the explorer: off; a comma-separated list of hosts, *.HOST too; or a proxy, https://HOST/PATH/{url}. They must allow CORS. By default, the page asks its reader."`
-	ExplorerKey  []string `sep:"none" placeholder:"PUBLIC" help:"Public key that signs the site: the explorer then checks what it shows. Repeatable, any key suffices; publish refuses a site signed by none. Not for sites in memory."`
-	Reports      bool     `help:"Link the explorer to reports from report --publish."`
-	Pages        bool     `first:"" help:"With --api=efp: add u/NAME/index.html, a page without JavaScript, for each named account; sitemap.xml, robots.txt, badges (_badge/NAME.svg), and embed.js, the element <follow-card>. Needs --public-url."`
-	PagesMin     int      `default:"0" placeholder:"N" help:"With --pages: also for unnamed accounts with at least N followers; 0 means none (default ${default})."`
-	PublicURL    string   `first:"" placeholder:"URL" help:"With --pages: the site's URL, https://HOST or https://HOST/PATH."`
-	Data         bool     `help:"Add the graph as Parquet files in _data/, with datapackage.json (docs/data.md)."`
-	DataLicence  string   `placeholder:"TEXT" help:"With --data: their license, such as CC0-1.0, a URL or a sentence."`
-	Branding
-	LeaderboardMax int `default:"100" placeholder:"N" help:"Maximum limit of a leaderboard (default ${default})."`
-	Ranking
-
-	HistoryWindow time.Duration `default:"999h" placeholder:"DURATION" help:"With --api=efp and the table ops: how far back notifications and activity go (default ${default}, the most a request can ask for). 0 omits them."`
-}
-
-// Branding are the flags that name the site and its operator.
-type Branding struct {
-	Title  string `placeholder:"TEXT" help:"Name of the site, at most 60 bytes. By default, pages show the host of --public-url."`
-	About  string `placeholder:"SENTENCE" help:"One sentence for the explorer, at most 200 bytes: which network this is, and who runs the site."`
-	Logo   string `placeholder:"URL" help:"Picture next to the title, https://HOST/PATH."`
-	Colour string `placeholder:"#RRGGBB" help:"Color of links, buttons and badges (default #0b5cad)."`
-	Home   string `placeholder:"URL" help:"Link target of the title; by default the explorer."`
-}
-
-// Ranking are the flags for how often the ranks in details change.
-type Ranking struct {
-	RanksEvery time.Duration `placeholder:"DURATION" help:"How often details get new ranks, in snapshot time, such as 24h. In between, only accounts whose counts changed do, so a round changes few objects; leaderboards stay current. By default always."`
-	RanksFrom  *string       `placeholder:"LOCATION" help:"With --ranks-every: previous site with the ranks: s3://BUCKET[/PREFIX], a folder or a .tar file. publish and live default to their destination. none recomputes all ranks."`
+	siteflags.Flags
 }
 
 // noRanks is the value of --ranks-from that recomputes all ranks.
 const noRanks = "none"
 
-func (r *Ranking) validate() error {
+func (r *Content) validateRanks() error {
 	switch {
 	case r.RanksEvery < 0 || r.RanksEvery%time.Second != 0:
 		return fmt.Errorf("--ranks-every=%s: use whole seconds, such as 24h", r.RanksEvery)
@@ -111,7 +79,7 @@ func (r *Ranking) validate() error {
 // Held reads the ranks that details keep until they are due, from --ranks-from, else from the site at
 // usual unless it is "". The result is nil without --ranks-every, with --ranks-from=none, and if no ranks
 // exist yet. With keys, one of them must have signed the site: its ranks go into a signed site.
-func (r *Ranking) Held(ctx context.Context, usual string, server storage.S3Options, keys note.Keys) (*ranks.Held, error) {
+func (r *Content) Held(ctx context.Context, usual string, server storage.S3Options, keys note.Keys) (*ranks.Held, error) {
 	from, flag := usual, "the destination"
 	if r.RanksFrom != nil {
 		from, flag = *r.RanksFrom, "--ranks-from"
@@ -153,32 +121,13 @@ func (r *Content) Validate() error {
 	if _, err := r.Refreshers(); err != nil {
 		return err
 	}
-	if err := r.validate(); err != nil {
+	if err := r.validateRanks(); err != nil {
 		return err
 	}
 	if _, err := command.PublicKeys("explorer-key", r.ExplorerKey); err != nil {
 		return err
 	}
-	if r.Pages && r.API == site.APIEFP && r.PublicURL == "" {
-		return errors.New("--pages needs --public-url, the address of the site, such as https://HOST")
-	}
-	_, err := r.config().WithDefaults()
-	return err
-}
-
-func (r *Content) config() site.Config {
-	c := site.Config{
-		BasePath: r.BasePath, BadgesField: r.BadgesField, LeaderboardMax: r.LeaderboardMax,
-		API: r.API, ProfileURL: r.ProfileURL, Names: r.Names, Explorer: r.Explorer, Pictures: r.Pictures,
-		ExplorerKeys: strings.Join(r.ExplorerKey, " "), Reports: r.Reports,
-		Pages: r.Pages, PagesMin: r.PagesMin, PublicURL: r.PublicURL, Title: r.Title, About: r.About, Logo: r.Logo, Colour: r.Colour, Home: r.Home,
-		Data: r.Data, DataLicence: r.DataLicence,
-		RanksEvery: int64(r.RanksEvery / time.Second),
-	}
-	if c.EFP() {
-		c.HistoryWindow = site.Window(r.HistoryWindow)
-	}
-	return c
+	return r.Check()
 }
 
 // location parses --refreshed; empty without the flag. An empty flag is an error: usually an unset variable.
@@ -196,7 +145,7 @@ func (r *Content) location() (at storage.Location, err error) {
 // server is for s3://… locations. keys sign the site: with any, ranks must be signed by them, and
 // refreshed data by --refreshed-key.
 func (r *Content) Options(ctx context.Context, ranksFrom string, server storage.S3Options, keys note.Keys) (o generator.Options, err error) {
-	o = generator.Options{Config: r.config(), SkipInvalid: r.OnInvalid == "skip", Generator: release.Version()}
+	o = generator.Options{Config: r.Site(), SkipInvalid: r.OnInvalid == "skip", Generator: release.Version()}
 	if o.Ranks, err = r.Held(ctx, ranksFrom, server, keys); err != nil {
 		return o, err
 	}

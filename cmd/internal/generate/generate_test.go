@@ -95,9 +95,11 @@ func TestFlagOutOfRange(t *testing.T) {
 		"--base-path=_search":                       `base path "_search": _search is where a site keeps its own objects`,
 		"--names=lookup":                            `names "lookup": only with the api efp`,
 		"--profile-url=https://x.example/{address}": `profile URL "https://x.example/{address}": only the api efp has one`,
+		"--api=efp --pages":                         "--pages needs --public-url",
+		"--max-profile-text=0":                      "every text would be omitted",
 	} {
 		out := filepath.Join(t.TempDir(), "site")
-		status, _, stderr := generate("--snapshot", dir, "--out", out, flag)
+		status, _, stderr := generate(append(strings.Fields(flag), "--snapshot", dir, "--out", out)...)
 		if status != command.Usage || !failedWith(stderr, reason) || !strings.HasPrefix(stderr, "generate: ") {
 			t.Errorf("%s: got status %d: %q, want %q", flag, status, stderr, reason)
 		}
@@ -387,18 +389,6 @@ func TestWhatIsNoSnapshot(t *testing.T) {
 				t.Error(err)
 			}
 		}
-	}
-}
-
-// Pages need the address of the site, and the error names the flag.
-func TestPagesNeedAnAddress(t *testing.T) {
-	c := Content{API: "efp", Pages: true}
-	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "--public-url") {
-		t.Errorf("got %v, want an error that names --public-url", err)
-	}
-	c.PublicURL = "https://graph.example"
-	if err := c.Validate(); err != nil {
-		t.Errorf("with an address: %v", err)
 	}
 }
 

@@ -35,7 +35,7 @@ func ChooseSource(parsed *kong.Context, snapshot, site *string) error {
 		*site = ""
 	}
 	for _, element := range parsed.Path {
-		if flag := element.Flag; *site != "" && flag != nil && flag.Group != nil && flag.Group.Title == RenderingGroup {
+		if flag := element.Flag; *site != "" && flag != nil && !element.Resolved && flag.Group != nil && flag.Group.Title == RenderingGroup {
 			return fmt.Errorf("--%s is for a snapshot; the site %s stays as generated", flag.Name, *site)
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/followpress/followpress/cmd/internal/generate"
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/siteflags"
 	"github.com/followpress/followpress/internal/testenv/tempdir"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -102,7 +103,7 @@ func TestEveryLinkWorks(t *testing.T) {
 		"snapshot": {Addr: "127.0.0.1:0", Snapshot: "../../../fixtures/conformance/snapshot"},
 		"site":     {Addr: "127.0.0.1:0", Site: tar},
 		"bucket":   {Addr: "127.0.0.1:0", Site: "file://" + folder},
-		"efp":      {Addr: "127.0.0.1:0", Content: generate.Content{API: "efp"}},
+		"efp":      {Addr: "127.0.0.1:0", Content: generate.Content{Flags: siteflags.Flags{API: "efp"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			base, urls := preview(t, f)
