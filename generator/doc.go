@@ -19,10 +19,10 @@
 //     record now takes 5 bytes: its subject and its form.
 //  4. internal/rank counts and ranks, with atomic additions from many goroutines. This takes 4 more
 //     bytes for each follow of a primary list.
-//  5. For the API efp, render groups the records of primary lists by the account that they hold,
+//  5. For the API efp, internal/graph groups the records of primary lists by the account that they hold,
 //     latest first, in 9 bytes each, and groups the operations by account and by list.
 //  6. internal/output cuts the site into chunks of at most 64 units (a list, a name, a bucket …),
-//     which package render renders on all cores; they are collected in order. The key, size and
+//     which internal/whole renders on all cores; they are collected in order. The key, size and
 //     digests of each object go to memory, up to 16 MiB, and then to a temporary file, in partitions
 //     of successive shards of the manifest.
 //  7. An output receives the objects: a folder, a tar file, or nothing, when the new site is only

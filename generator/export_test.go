@@ -10,9 +10,11 @@ import (
 
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/generator/internal/graph"
 	"github.com/followpress/followpress/generator/internal/load"
 	"github.com/followpress/followpress/generator/internal/output"
 	"github.com/followpress/followpress/generator/internal/rank"
+	"github.com/followpress/followpress/generator/internal/whole"
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/twin/answers"
@@ -41,7 +43,7 @@ func ParseRecord(line []byte, timed bool) (tokenID string, r answers.Record, add
 }
 
 // A Graph is a snapshot in memory.
-type Graph struct{ *render.Graph }
+type Graph struct{ *graph.Graph }
 
 // Load reads a snapshot into a graph.
 func Load(ctx context.Context, from afero.Fs, workers int) (Graph, error) {
@@ -67,7 +69,7 @@ func (g Graph) Reader(ctx context.Context, config site.Config) (*Site, error) {
 	}
 	s := &Site{}
 	s.spare.New = func() any { return &reading{} }
-	s.renderer, err = render.NewSite(ctx, g.Graph, r, config, 1)
+	s.renderer, err = whole.NewSite(ctx, g.Graph, r, config, 1)
 	return s, err
 }
 
@@ -81,7 +83,7 @@ func (g Graph) WriteTar(ctx context.Context, workers int, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s, err := render.NewSite(ctx, g.Graph, r, config, workers)
+	s, err := whole.NewSite(ctx, g.Graph, r, config, workers)
 	if err != nil {
 		return err
 	}
@@ -89,7 +91,7 @@ func (g Graph) WriteTar(ctx context.Context, workers int, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	rendering := output.Rendering{Site: s, Workers: workers, Progress: noProgress{}}
+	rendering := output.Rendering{Of: s, Workers: workers, Progress: noProgress{}}
 	return errors.Join(rendering.Objects(ctx, out), end())
 }
 

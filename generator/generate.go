@@ -14,10 +14,11 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/explorer"
+	"github.com/followpress/followpress/generator/internal/graph"
 	"github.com/followpress/followpress/generator/internal/load"
 	"github.com/followpress/followpress/generator/internal/output"
 	"github.com/followpress/followpress/generator/internal/rank"
-	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/generator/internal/whole"
 	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/staging"
 	"github.com/followpress/followpress/site"
@@ -157,7 +158,7 @@ type run struct {
 	report   *summary.Report
 	temp     func() (*os.File, error) // creates the file for entries of the index; nil means memory
 
-	site   *render.Site
+	site   *whole.Site
 	inputs *site.Inputs  // nil if not wanted
 	index  *output.Index // index of the rendered site
 	plan   *output.Plan  // differences from the live site; nil if its content is unknown
@@ -300,7 +301,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.hold(g, ranks); err != nil {
 		return err
 	}
-	r.site, err = render.NewSite(ctx, g, ranks, r.Config, r.Workers)
+	r.site, err = whole.NewSite(ctx, g, ranks, r.Config, r.Workers)
 	if err != nil {
 		return err
 	}
@@ -309,7 +310,7 @@ func (r *run) prepare(ctx context.Context) error {
 }
 
 // hold makes details show the ranks of Options.Ranks until they are due.
-func (r *run) hold(g *render.Graph, ranks *render.Ranks) error {
+func (r *run) hold(g *graph.Graph, ranks *graph.Ranks) error {
 	if r.Config.RanksEvery == 0 {
 		return nil
 	}
@@ -378,5 +379,5 @@ func (r *run) renderAgain(ctx context.Context, out output.Output) error {
 }
 
 func (r *run) rendering() *output.Rendering {
-	return &output.Rendering{Site: r.site, Inputs: r.inputs, Workers: r.Workers, Temp: r.temp, Progress: r.Progress}
+	return &output.Rendering{Of: r.site, Inputs: r.inputs, Workers: r.Workers, Temp: r.temp, Progress: r.Progress}
 }

@@ -21,7 +21,8 @@ import (
 	json "github.com/goccy/go-json"
 	"github.com/spf13/afero"
 
-	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/generator/internal/graph"
+	"github.com/followpress/followpress/generator/internal/units"
 	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/ranks"
@@ -135,7 +136,7 @@ func (b *roundsBase) fs(t *testing.T, more []string) afero.Fs {
 	return files
 }
 
-func (b *roundsBase) render(t *testing.T, config site.Config, more []string, out *roundOutput) *render.Graph {
+func (b *roundsBase) render(t *testing.T, config site.Config, more []string, out *roundOutput) *graph.Graph {
 	t.Helper()
 	o, err := Options{Config: config, Ranks: b.ranks}.withDefaults()
 	if err != nil {
@@ -146,7 +147,7 @@ func (b *roundsBase) render(t *testing.T, config site.Config, more []string, out
 		t.Fatal(err)
 	}
 	type chunk struct {
-		kind     render.UnitKind
+		kind     units.Kind
 		from, to int
 	}
 	var chunks []chunk
@@ -163,7 +164,7 @@ func (b *roundsBase) render(t *testing.T, config site.Config, more []string, out
 	var group sync.WaitGroup
 	for range o.Workers {
 		group.Go(func() {
-			var scratch render.Scratch
+			var scratch units.Scratch
 			for i := next.Add(1) - 1; i < int64(len(chunks)); i = next.Add(1) - 1 {
 				batch := &roundBatch{out: out}
 				for unit := chunks[i].from; unit < chunks[i].to; unit++ {
@@ -257,7 +258,7 @@ func (o *roundOutput) add(b *roundBatch) {
 }
 
 // randomFollow returns a row of a new follow.
-func randomFollow(g *render.Graph, random *rand.Rand) string {
+func randomFollow(g *graph.Graph, random *rand.Rand) string {
 	for {
 		list, account := uint32(random.IntN(len(g.Tokens))), uint32(random.IntN(len(g.Accounts)))
 		if *roundsPopular {

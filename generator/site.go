@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/generator/internal/output"
+	"github.com/followpress/followpress/generator/internal/units"
+	"github.com/followpress/followpress/generator/internal/whole"
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/site"
@@ -21,7 +23,7 @@ import (
 // A Site is the site of a snapshot, in memory as a graph: each object is rendered when it is read.
 // Its methods may be called concurrently.
 type Site struct {
-	renderer *render.Site
+	renderer *whole.Site
 	manifest *output.Index // nil if the site is live
 	root     []byte
 	spare    sync.Pool     // holds *reading
@@ -171,7 +173,7 @@ const maxSpareBody = 1 << 20
 
 // A reading is memory for rendering objects, reused from one to the next.
 type reading struct {
-	scratch render.Scratch
+	scratch units.Scratch
 	key     site.Key // requested object
 	most    int      // size limit in bytes, beyond which only the size is wanted
 	size    int      // estimated

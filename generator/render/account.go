@@ -16,22 +16,22 @@ type Account struct {
 	Counts  [Boards]uint32   // by measure
 	Ranks   [Measures]uint32 // by measure; 0 means unranked
 
-	ends profileEnds // ends in the profile; zero if not computed
+	Ends TextEnds // ends in the profile; zero if not computed
 }
 
-// texts returns name, avatar and header as JSON strings.
-func (a *Account) texts() (name, avatar, header []byte) {
-	p := a.Profile.orEmpty()
-	ends := a.ends
-	if ends.name == 0 {
-		ends = endsOf(p)
+// Texts returns name, avatar and header as JSON strings.
+func (a *Account) Texts() (name, avatar, header []byte) {
+	p := a.Profile.OrEmpty()
+	ends := a.Ends
+	if ends.Name == 0 {
+		ends = EndsOf(p)
 	}
-	return textsOf(p, ends)
+	return TextsOf(p, ends)
 }
 
 // appendPerson appends an entry with address, name, avatar and header, without the closing brace.
 func (a *Account) appendPerson(b []byte) []byte {
-	name, avatar, header := a.texts()
+	name, avatar, header := a.Texts()
 	b = append(b, `{"address":"`...)
 	b = a.Address.Append(b)
 	b = append(append(b, `","name":`...), orNull(name)...)
@@ -39,8 +39,8 @@ func (a *Account) appendPerson(b []byte) []byte {
 	return append(append(b, `,"header":`...), orNull(header)...)
 }
 
-// appendRanked appends an entry of the answer to /leaderboard/ranked.
-func (a *Account) appendRanked(b []byte, lastUpdated string) []byte {
+// appendRankedEntry appends an entry of the answer to /leaderboard/ranked.
+func (a *Account) appendRankedEntry(b []byte, lastUpdated string) []byte {
 	b = a.appendPerson(b)
 	for _, m := range rankedRanks {
 		b = appendMeasure(b, m.name+`_rank`, a.Ranks[m.Measure])
@@ -63,11 +63,11 @@ func AppendPerson(b []byte, a *Account) []byte {
 
 // AppendRankedRow appends the row of an account in a shard of the ranked accounts.
 func AppendRankedRow(b []byte, a *Account) []byte {
-	name, avatar, header := a.texts()
+	name, avatar, header := a.Texts()
 	b = append(b, `["`...)
 	b = a.Address.Append(b)
 	b = append(b, '"')
-	b = appendTexts(b, name, avatar, header)
+	b = AppendTexts(b, name, avatar, header)
 	b = appendNumbers(b, rankedRanks, a.Ranks[:])
 	b = appendNumbers(b, rankedCounts, a.Counts[:])
 	return append(b, ']')
@@ -82,8 +82,8 @@ func AppendRecommended(b []byte, address site.Address, class string, a *Account)
 	if a == nil {
 		b = append(b, `,"","",""`...)
 	} else {
-		name, avatar, header := a.texts()
-		b = appendTexts(b, name, avatar, header)
+		name, avatar, header := a.Texts()
+		b = AppendTexts(b, name, avatar, header)
 	}
 	b = append(b, ',')
 	if class == "" {
@@ -94,7 +94,7 @@ func AppendRecommended(b []byte, address site.Address, class string, a *Account)
 	if a == nil {
 		return append(b, ",{},0,0,[0,0,0,0,0]]"...)
 	}
-	b = appendTexts(b, recordsText(a.Profile.orEmpty()))
+	b = AppendTexts(b, recordsText(a.Profile.OrEmpty()))
 	b = append(b, ',')
 	b = strconv.AppendUint(b, uint64(a.Counts[rules.Followers]), 10)
 	b = append(b, ',')

@@ -1,61 +1,59 @@
 package render
 
 import (
-	"slices"
+	"fmt"
 
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/site/rules"
 )
 
-// rankedBoards are the accounts on the board of ranked accounts.
-type rankedBoards struct {
-	accounts []uint32   // by mutuals rank, then by address
-	orders   [][]uint32 // by sort of site.RankedSorts; indexes into accounts
+// A Leader is an account on a leaderboard.
+type Leader struct {
+	Address site.Address
+	Count   uint32
 }
 
-func newRankedBoards(r *Ranks) rankedBoards {
-	onBoard := slices.DeleteFunc(slices.Clone(r.ByAddress), func(account uint32) bool {
-		for m := range Measures {
-			if r.Count[m][account] != 0 {
-				return false
-			}
-		}
-		return true
-	})
-	boards := rankedBoards{accounts: r.sorted(rules.Mutuals, onBoard)}
-	places := make([]uint32, len(r.ByAddress))
-	for i, account := range boards.accounts {
-		places[account] = uint32(i)
+func appendLeaderboard(b []byte, board site.Board, leaders []Leader) []byte {
+	member := boardMembers[board].before
+	b = append(b, '[')
+	for i, leader := range leaders {
+		b = fmt.Appendf(b, `{"rank":%d,"address":"%s%s%d"},`, i+1, leader.Address, member, leader.Count)
 	}
-	for _, sort := range site.RankedSorts() {
-		order := r.sorted(sortMeasures[sort], onBoard)
-		for i, account := range order {
-			order[i] = places[account]
-		}
-		boards.orders = append(boards.orders, order)
-	}
-	return boards
+	return append(WithoutComma(b), ']')
 }
 
-// sorted sorts accounts by the rank of a measure, unranked ones last, then by address.
-func (r *Ranks) sorted(m rules.Measure, byAddress []uint32) []uint32 {
-	order, rank := make([]uint32, len(byAddress)), r.Rank[m]
-	ranked := 0
-	for _, account := range byAddress {
-		if rank[account] != 0 {
-			order[rank[account]-1] = account
-			ranked++
-		}
+// appendRanked appends the answer to /leaderboard/ranked without parameters, with n accounts.
+func appendRanked(b []byte, lastUpdated string, n int, account func(i int) *Account) []byte {
+	b = append(b, `{"last_updated":"`...)
+	b = append(b, lastUpdated...)
+	b = append(b, `","results":[`...)
+	for i := range n {
+		b = append(account(i).appendRankedEntry(b, lastUpdated), ',')
 	}
-	for _, account := range byAddress {
-		if rank[account] == 0 {
-			order[ranked] = account
-			ranked++
-		}
-	}
-	return order
+	return append(WithoutComma(b), "]}"...)
 }
 
-func (r *rankedBoards) shards() int { return shardCount(len(r.accounts)) }
+// Summaries are the contents of objects that exist once.
+type Summaries struct {
+	Ranked    int      // accounts on the board of ranked accounts
+	Addresses int      // rows of accounts, accounts of lists, and addresses that a list holds
+	Lists     int      // all lists
+	Primaries int      // accounts with a primary list
+	ListOps   uint64   // operations on lists
+	Discover  [][]byte // entries of the accounts followed last, by AppendPerson
+}
 
-func (r *rankedBoards) orderShards() int { return ShardCount(len(r.accounts), site.RankedOrderSize) }
+func (s *Summaries) appendCount(b []byte) []byte {
+	return fmt.Appendf(b, `{"leaderboardCount":"%d"}`, s.Ranked)
+}
+
+func (s *Summaries) appendStats(b []byte) []byte {
+	return fmt.Appendf(b, `{"stats":{"address_count":"%d","list_count":"%d","list_op_count":"%d","user_count":"%d"}}`,
+		s.Addresses, s.Lists, s.ListOps, s.Primaries)
+}
+
+// appendDiscover appends the answer to /discover with a limit.
+func (s *Summaries) appendDiscover(b []byte, limit int) []byte {
+	b = append(b, `{"latestFollows":[`...)
+	b = appendJoined(b, s.Discover[:min(limit, len(s.Discover))])
+	return append(b, "]}"...)
+}

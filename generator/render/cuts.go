@@ -10,9 +10,9 @@ import (
 // the rows of other shards.
 type cut struct {
 	once   sync.Once
-	rows   int      // rows of the table
-	starts []uint32 // by shard: index of its first row in the source; the last element is the end
-	before []int    // by shard: number of follows in earlier rows; the last element is the total
+	Rows   int      // rows of the table
+	Starts []uint32 // by shard: index of its first row in the source; the last element is the end
+	Before []int    // by shard: number of follows in earlier rows; the last element is the total
 }
 
 // make computes the cut of a table from a source of n elements. row reports whether an element is a
@@ -24,32 +24,32 @@ func (c *cut) make(n int, row func(i int) (isRow, isFollow bool)) {
 		if !isRow {
 			continue
 		}
-		if c.rows%site.SearchShardSize == 0 {
-			c.starts, c.before = append(c.starts, uint32(i)), append(c.before, follows)
+		if c.Rows%site.SearchShardSize == 0 {
+			c.Starts, c.Before = append(c.Starts, uint32(i)), append(c.Before, follows)
 		}
-		c.rows++
+		c.Rows++
 		if isFollow {
 			follows++
 		}
 	}
-	c.starts, c.before = append(c.starts, uint32(n)), append(c.before, follows)
+	c.Starts, c.Before = append(c.Starts, uint32(n)), append(c.Before, follows)
 }
 
 // Cuts caches the cuts of long tables that had a shard read: a few bytes per shard. It may be used
 // concurrently.
 type Cuts struct {
 	mu      sync.Mutex
-	byTable map[cutTable]*cut
+	byTable map[CutTable]*cut
 }
 
-// A cutTable identifies a table: the records of a list, or the holders of an account.
-type cutTable struct {
-	ofHolders bool
-	number    uint32 // number of the list or the account
+// A CutTable identifies a table: the records of a list, or the holders of an account.
+type CutTable struct {
+	OfHolders bool
+	Number    uint32 // number of the list or the account
 }
 
-// get returns the cut of a table with a source of n elements.
-func (c *Cuts) get(table cutTable, n int, row func(i int) (isRow, isFollow bool)) *cut {
+// Get returns the cut of a table with a source of n elements.
+func (c *Cuts) Get(table CutTable, n int, row func(i int) (isRow, isFollow bool)) *cut {
 	if n <= site.SearchShardSize { // these are many, with one shard each
 		one := &cut{}
 		one.make(n, row)
@@ -57,7 +57,7 @@ func (c *Cuts) get(table cutTable, n int, row func(i int) (isRow, isFollow bool)
 	}
 	c.mu.Lock()
 	if c.byTable == nil {
-		c.byTable = map[cutTable]*cut{}
+		c.byTable = map[CutTable]*cut{}
 	}
 	found, ok := c.byTable[table]
 	if !ok {

@@ -1,8 +1,6 @@
-// Package render renders the objects of a site from columns of a follow graph. The columns need not
-// come from a whole snapshot: an object depends on one list or account, and on the ranks and
-// profiles of the accounts that it names. A Site renders a whole graph. A Renderer renders one list
-// or account after the other, for programs without memory for a graph. Both give the same bytes,
-// because a Renderer makes a small graph of its input.
+// Package render renders the objects of a site from rows: accounts, records, operations. A Renderer
+// renders one list or account after the other, for programs without memory for a graph. Package
+// whole, below generator, renders the views of a whole graph with the same encoders.
 //
 // # Custom encoders and scanners, checked against a library
 //
@@ -15,12 +13,11 @@
 // Profiles are kept as encoded JSON, because each one is written many times: in details, and in the
 // searches of every follower.
 //
-// # A small graph instead of a second renderer
+// # One view of units and of graphs
 //
-// A Renderer gets the records of a list and the shown fields of the accounts in them, makes a graph
-// of just these, and calls the functions that render a site from a whole graph. So each object is
-// spelled in one place, and a test that cuts snapshots into units compares every byte. The cost is
-// no more than the lookups in a large graph that it avoids.
+// A View is an account with one of its lists, wherever its records are: in a Unit, or in a graph. So
+// each object is spelled in one place, and a test that cuts snapshots into units compares every
+// byte.
 //
 // # Two objects for a page
 //

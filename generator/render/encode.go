@@ -12,26 +12,26 @@ import (
 
 // appendRecordStart appends a record up to the end of its data.
 func appendRecordStart(b []byte, all records, i int) []byte {
-	f := all.form(i)
+	f := all.Form(i)
 	b = append(b, `{"version":`...)
 	b = strconv.AppendUint(b, uint64(f.Version), 10)
 	b = append(b, `,"record_type":`...)
 	b = rawjson.AppendString(b, f.Type)
 	b = append(b, `,"data":"`...)
-	if text := all.text(i); text != "" {
+	if text := all.Text(i); text != "" {
 		return append(b, text...)
 	}
-	return all.address(i).Append(b)
+	return all.Address(i).Append(b)
 }
 
 // appendRecordFields appends a record without its closing brace.
 func appendRecordFields(b []byte, all records, i int) []byte {
 	b = append(appendRecordStart(b, all, i), `","tags":`...)
-	return append(b, all.form(i).json...)
+	return append(b, all.Form(i).JSON...)
 }
 
 func appendSearchEntry(b []byte, all records, i int) []byte {
-	shown := all.shown(i)
+	shown := all.Shown(i)
 	b = appendRecordFields(b, all, i)
 	b = append(b, `,"ens":`...)
 	b = append(b, shown.searched()...)
@@ -40,9 +40,9 @@ func appendSearchEntry(b []byte, all records, i int) []byte {
 
 // recordSize estimates the bytes that appendRecordFields appends.
 func recordSize(all records, i int) int {
-	f := all.form(i)
+	f := all.Form(i)
 	return len(`{"version":1,"record_type":"","data":"0x0000000000000000000000000000000000000000","tags":},`) +
-		len(all.text(i)) + len(f.Type) + len(f.json)
+		len(all.Text(i)) + len(f.Type) + len(f.JSON)
 }
 
 func recordsSize(all records) int {
@@ -57,10 +57,10 @@ func recordsSize(all records) int {
 func entriesSize(all records, follows []uint32) int {
 	size := 0
 	for n, i := range follows {
-		if n%aheadRows == 0 {
-			all.ahead(int(i), int(follows[min(n+aheadRows, len(follows))-1])+1)
+		if n%AheadRows == 0 {
+			all.Ahead(int(i), int(follows[min(n+AheadRows, len(follows))-1])+1)
 		}
-		size += recordSize(all, int(i)) + int(all.shown(int(i)).SearchLen) + len(`,"ens":}`)
+		size += recordSize(all, int(i)) + int(all.Shown(int(i)).SearchLen) + len(`,"ens":}`)
 	}
 	return size
 }
@@ -69,18 +69,18 @@ func entriesSize(all records, follows []uint32) int {
 func appendRecords(b []byte, all records) []byte {
 	b = append(b, `{"records":[`...)
 	for i := range all.Len() {
-		if i%aheadRows == 0 {
-			all.ahead(i, i+aheadRows)
+		if i%AheadRows == 0 {
+			all.Ahead(i, i+AheadRows)
 		}
 		b = append(appendRecordFields(b, all, i), "},"...)
 	}
-	return append(withoutComma(b), "]}"...)
+	return append(WithoutComma(b), "]}"...)
 }
 
 // appendFollows appends the indexes of follows among records.
 func appendFollows(to []uint32, all records) []uint32 {
 	for i := range all.Len() {
-		if all.state(i) == rules.Follow {
+		if all.State(i) == rules.Follow {
 			to = append(to, uint32(i))
 		}
 	}
@@ -92,7 +92,7 @@ func appendEntries(b []byte, all records, follows []uint32) []byte {
 	for _, i := range follows {
 		b = append(appendSearchEntry(b, all, int(i)), ',')
 	}
-	return withoutComma(b)
+	return WithoutComma(b)
 }
 
 // firstPage returns the follows in the answer to a search without parameters.
@@ -109,7 +109,7 @@ func appendFollowing(b []byte, all records, follows []uint32) []byte {
 // shard.
 func appendShard(b []byte, token string, total, n int, all records, follows []uint32) []byte {
 	b = scan.ShardHeader{
-		List: token, Total: total, Shard: n, Shards: searchShards(total), ShardSize: site.SearchShardSize,
+		List: token, Total: total, Shard: n, Shards: SearchShards(total), ShardSize: site.SearchShardSize,
 	}.Append(b)
 	b = appendEntries(b, all, follows)
 	return append(b, "]}"...)
@@ -120,7 +120,7 @@ func (a *Account) appendDetails(b []byte) []byte {
 	b = append(b, `{"address":"`...)
 	b = a.Address.Append(b)
 	b = append(b, `","ens":`...)
-	b = append(b, a.Profile.orEmpty().ENS...)
+	b = append(b, a.Profile.OrEmpty().ENS...)
 	for m, member := range [Measures]string{
 		`,"ranks":{"mutuals_rank":"`, `","followers_rank":"`, `","following_rank":"`, `","top8_rank":"`, `","blocks_rank":"`,
 	} {
@@ -150,7 +150,7 @@ type eventTexts []eventText
 func (texts eventTexts) size(held []Badge) int {
 	size := len(texts) * len(`{"eventId":"0000000000","participated":false,"collection":null},`)
 	for _, b := range held {
-		size += len(texts[b.Event].held) + userBytes
+		size += len(texts[b.Event].held) + UserBytes
 	}
 	return size
 }
@@ -177,8 +177,8 @@ func encodeEvents(events []site.Event) eventTexts {
 }
 
 // appendBadges appends the answer to /badges: one item per event, in the order of events.
-func (v *view) appendBadges(b []byte, field string, events eventTexts) []byte {
-	held := v.badges
+func (v *View) appendBadges(b []byte, field string, events eventTexts) []byte {
+	held := v.Badges
 	b = append(b, '{')
 	b = rawjson.AppendString(b, field)
 	b = append(b, ":["...)
@@ -190,24 +190,9 @@ func (v *view) appendBadges(b []byte, field string, events eventTexts) []byte {
 		b = append(b, e.held...)
 		b = append(b, held[0].TokenID...)
 		b = append(b, `","owner":"`...)
-		b = v.account.Address.Append(b)
+		b = v.Account.Address.Append(b)
 		b = append(b, `"}},`...)
 		held = held[1:]
 	}
-	return append(withoutComma(b), "]}"...)
-}
-
-// A Leader is an account on a leaderboard.
-type Leader struct {
-	Address site.Address
-	Count   uint32
-}
-
-func appendLeaderboard(b []byte, board site.Board, leaders []Leader) []byte {
-	member := boardMembers[board].before
-	b = append(b, '[')
-	for i, leader := range leaders {
-		b = fmt.Appendf(b, `{"rank":%d,"address":"%s%s%d"},`, i+1, leader.Address, member, leader.Count)
-	}
-	return append(withoutComma(b), ']')
+	return append(WithoutComma(b), "]}"...)
 }

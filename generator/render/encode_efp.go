@@ -1,7 +1,6 @@
 package render
 
 import (
-	"fmt"
 	"strconv"
 
 	"github.com/followpress/followpress/site"
@@ -18,7 +17,7 @@ const (
 
 // appendAccount appends an answer to /account without its closing brace.
 func (a *Account) appendAccount(b []byte) []byte {
-	p := a.Profile.orEmpty()
+	p := a.Profile.OrEmpty()
 	b = append(b, `{"address":"`...)
 	b = a.Address.Append(b)
 	b = append(b, `","ens":`...)
@@ -29,23 +28,23 @@ func (a *Account) appendAccount(b []byte) []byte {
 }
 
 // appendListAccount appends the answer to /account of a list.
-func (v *view) appendListAccount(b []byte) []byte {
-	b = v.account.appendAccount(b)
+func (v *View) appendListAccount(b []byte) []byte {
+	b = v.Account.appendAccount(b)
 	b = append(b, `,"is_primary_list":`...)
 	b = strconv.AppendBool(b, v.isPrimary())
 	b = append(b, `,"primary_list":`...)
-	return append(v.account.appendPrimary(b), '}')
+	return append(v.Account.appendPrimary(b), '}')
 }
 
 // appendLists appends the answer to /lists.
-func (v *view) appendLists(b []byte) []byte {
+func (v *View) appendLists(b []byte) []byte {
 	b = append(b, `{"primary_list":`...)
-	b = v.account.appendPrimary(b)
+	b = v.Account.appendPrimary(b)
 	b = append(b, `,"lists":[`...)
-	for _, token := range v.tokens {
+	for _, token := range v.Tokens {
 		b = append(append(append(b, '"'), token...), `",`...)
 	}
-	return append(withoutComma(b), "]}"...)
+	return append(WithoutComma(b), "]}"...)
 }
 
 // appendFollowCounts appends the answer to /stats of a user or a list.
@@ -61,9 +60,9 @@ func appendFollowCounts(b []byte, followers uint32, following int) []byte {
 func appendFollowingFields(b []byte, all records, i int) []byte {
 	b = appendRecordStart(b, all, i)
 	b = append(b, `","address":"`...)
-	b = all.address(i).Append(b)
+	b = all.Address(i).Append(b)
 	b = append(b, `","tags":`...)
-	return append(b, all.form(i).json...)
+	return append(b, all.Form(i).JSON...)
 }
 
 // followingSize estimates the bytes of a page of follows.
@@ -81,27 +80,27 @@ func appendFollowingPage(b []byte, all records, follows []uint32) []byte {
 	for n := range min(len(follows), site.DefaultLimit) {
 		b = append(appendFollowingFields(b, all, int(follows[len(follows)-1-n])), "},"...)
 	}
-	return append(withoutComma(b), "]}"...)
+	return append(WithoutComma(b), "]}"...)
 }
 
 // appendSearchFollowing appends the answer to /searchFollowing without parameters.
 func appendSearchFollowing(b []byte, all records, follows []uint32) []byte {
 	b = append(b, `{"following":[`...)
 	for _, i := range firstPage(follows) {
-		shown := all.shown(int(i))
+		shown := all.Shown(int(i))
 		b = appendFollowingFields(b, all, int(i))
 		b = append(b, `,"ens":`...)
 		b = append(b, shown.searched()...)
 		b = append(b, "}},"...)
 	}
-	return append(withoutComma(b), "]}"...)
+	return append(WithoutComma(b), "]}"...)
 }
 
 // followersSize estimates the bytes of a page of followers.
 func followersSize(page []Follower) int {
 	size := 0
 	for i := range page {
-		size += followerBytes + len(page[i].Token) + len(page[i].Tags.json)
+		size += followerBytes + len(page[i].Token) + len(page[i].Tags.JSON)
 	}
 	return size
 }
@@ -116,7 +115,7 @@ func appendFollowersPage(b []byte, page []Follower) []byte {
 		b = append(b, `","address":"`...)
 		b = f.Account.Append(b)
 		b = append(b, `","tags":`...)
-		b = append(b, f.Tags.json...)
+		b = append(b, f.Tags.JSON...)
 		b = append(b, `,"is_following":`...)
 		b = strconv.AppendBool(b, f.State&rules.Follow != 0)
 		b = append(b, `,"is_blocked":`...)
@@ -127,7 +126,7 @@ func appendFollowersPage(b []byte, page []Follower) []byte {
 		b = appendTime(b, ShownTime(f.Added))
 		b = append(b, `"},`...)
 	}
-	return append(withoutComma(b), "]}"...)
+	return append(WithoutComma(b), "]}"...)
 }
 
 func appendAddressHead(b []byte, address string) []byte {
@@ -136,52 +135,4 @@ func appendAddressHead(b []byte, address string) []byte {
 
 func appendTokenHead(b []byte, token string) []byte {
 	return append(append(append(b, `{"token_id":"`...), token...), '"')
-}
-
-// rankedLimit returns the number of entries in the answer to /leaderboard/ranked.
-func rankedLimit(c site.Config) int { return min(site.RankedLimit, c.LeaderboardMax) }
-
-// appendRanked appends the answer to /leaderboard/ranked without parameters, with n accounts.
-func appendRanked(b []byte, lastUpdated string, n int, account func(i int) *Account) []byte {
-	b = append(b, `{"last_updated":"`...)
-	b = append(b, lastUpdated...)
-	b = append(b, `","results":[`...)
-	for i := range n {
-		b = append(account(i).appendRanked(b, lastUpdated), ',')
-	}
-	return append(withoutComma(b), "]}"...)
-}
-
-// Summaries are the contents of objects that exist once.
-type Summaries struct {
-	Ranked    int      // accounts on the board of ranked accounts
-	Addresses int      // rows of accounts, accounts of lists, and addresses that a list holds
-	Lists     int      // all lists
-	Primaries int      // accounts with a primary list
-	ListOps   uint64   // operations on lists
-	Discover  [][]byte // entries of the accounts followed last, by AppendPerson
-}
-
-func (s *Summaries) appendCount(b []byte) []byte {
-	return fmt.Appendf(b, `{"leaderboardCount":"%d"}`, s.Ranked)
-}
-
-func (s *Summaries) appendStats(b []byte) []byte {
-	return fmt.Appendf(b, `{"stats":{"address_count":"%d","list_count":"%d","list_op_count":"%d","user_count":"%d"}}`,
-		s.Addresses, s.Lists, s.ListOps, s.Primaries)
-}
-
-// appendDiscover appends the answer to /discover with a limit.
-func (s *Summaries) appendDiscover(b []byte, limit int) []byte {
-	b = append(b, `{"latestFollows":[`...)
-	b = appendJoined(b, s.Discover[:min(limit, len(s.Discover))])
-	return append(b, "]}"...)
-}
-
-// appendJoined appends texts with commas between them.
-func appendJoined(b []byte, texts [][]byte) []byte {
-	for _, text := range texts {
-		b = append(append(b, text...), ',')
-	}
-	return withoutComma(b)
 }

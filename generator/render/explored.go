@@ -68,20 +68,20 @@ func appendDegrees(b []byte, all []DegreeCount) []byte {
 	for _, d := range all {
 		b = fmt.Appendf(b, "[%d,%d],", d.Degree, d.Accounts)
 	}
-	return withoutComma(b)
+	return WithoutComma(b)
 }
 
 func appendLabelled(b []byte, all []LabelledCount) []byte {
 	for _, l := range all {
 		b = fmt.Appendf(rawjson.AppendString(append(b, '['), l.Label), ",%d],", l.Records)
 	}
-	return withoutComma(b)
+	return WithoutComma(b)
 }
 
 // appendTop appends the row of an account in the explorer's objects TopKey and StartKey: its address,
 // name, followers, primary list, and its avatar unless that is long.
 func (a *Account) appendTop(b []byte) []byte {
-	name, avatar, _ := a.texts()
+	name, avatar, _ := a.Texts()
 	if tooLong(avatar) {
 		avatar = []byte(emptyText)
 	}

@@ -12,7 +12,7 @@ import (
 // primary lists that hold the account.
 func (r *Renderer) AppendListEntry(b []byte, u *Unit, holders int) []byte {
 	all := unitRecords(u.Records)
-	return appendListEntry(b, u.Token, u.Account.Address, u.Token == u.Account.Primary, all.held(), holders, all)
+	return AppendListEntry(b, u.Token, u.Account.Address, u.Token == u.Account.Primary, all.held(), holders, all)
 }
 
 // A FollowerRow is a holder of an account, by a record of a primary list.
@@ -26,22 +26,22 @@ type FollowerRow struct {
 
 // AppendFollowerRow appends the row of a holder.
 func AppendFollowerRow(b []byte, row FollowerRow) []byte {
-	name, avatar, header := row.Account.texts()
-	b = appendTags(appendFollower(b, row.Token, row.Account.Address), row.Tags)
-	b = appendState(b, row.State, ShownTime(row.Added), row.Account.Counts[rules.Followers])
-	return appendMutualsRank(appendTexts(b, name, avatar, header), row.Account.Ranks[rules.Mutuals])
+	name, avatar, header := row.Account.Texts()
+	b = appendTags(AppendFollower(b, row.Token, row.Account.Address), row.Tags)
+	b = AppendState(b, row.State, ShownTime(row.Added), row.Account.Counts[rules.Followers])
+	return AppendMutualsRank(AppendTexts(b, name, avatar, header), row.Account.Ranks[rules.Mutuals])
 }
 
 // FollowerShard renders the n-th shard of the holders of an account. follows of the total holders
 // follow it, before of these in earlier shards.
 func (r *Renderer) FollowerShard(address string, total, follows, before, n int, rows [][]byte) (site.Key, []byte) {
-	b := appendRowShard(nil, addressMember, address, rowShard{total: total, follows: follows, before: before, n: n})
+	b := appendRowShard(nil, "address", address, rowShard{total: total, follows: follows, before: before, n: n})
 	return site.FollowerShardKey(address, n), append(appendJoined(b, rows), "]}"...)
 }
 
 // FollowerHead renders the head of the holders of an account. places are the places of its rows.
 func (r *Renderer) FollowerHead(address string, total int, places []uint32, rows [][]byte) (site.Key, []byte) {
-	b := appendRowHead(nil, addressMember, address, total, places)
+	b := appendRowHead(nil, "address", address, total, places)
 	return site.FollowerHeadKey(address), append(appendJoined(b, rows), "]}"...)
 }
 
@@ -49,53 +49,52 @@ func (r *Renderer) FollowerHead(address string, total int, places []uint32, rows
 // "name":["0x…",SIZES], and accounts are "0x…":[SIZES,[ROWS]], with SIZES from AppendSizes and
 // up to site.PackedRows rows from AppendFollowerRow.
 func UserBucketEFP(name string, names, accounts [][]byte) []byte {
-	b := appendJoined(appendBucket(nil, name, "names"), names)
+	b := appendJoined(AppendBucket(nil, name, "names"), names)
 	return append(appendJoined(append(b, `},"accounts":{`...), accounts), "}}"...)
 }
 
 // TokenBucket renders a token bucket with entries from AppendListEntry, in byte order of token IDs.
 func TokenBucket(name string, lists [][]byte) []byte {
-	return append(appendJoined(appendBucket(nil, name, "lists"), lists), "}}"...)
+	return append(appendJoined(AppendBucket(nil, name, "lists"), lists), "}}"...)
 }
 
 // Leaderboards renders a leaderboard with every limit. first are its accounts, at most
 // LeaderboardMax.
 func (r *Renderer) Leaderboards(board site.Board, first []Leader, emit Emit) {
 	r.emit = emit
-	for limit := 1; limit <= r.views.config.LeaderboardMax; limit++ {
-		r.views.emitBoard(&r.scratch, board, limit, first[:min(limit, len(first))], r.emitter)
+	for limit := 1; limit <= r.views.Config.LeaderboardMax; limit++ {
+		r.views.EmitBoard(&r.scratch, board, limit, first[:min(limit, len(first))], r.emitter)
 	}
 }
 
 // RankedShard renders the n-th shard of all total ranked accounts.
 func (r *Renderer) RankedShard(total, n int, rows [][]byte) (site.Key, []byte) {
-	b := appendShardHead([]byte("{"), total, n, shardCount(total), site.SearchShardSize)
+	b := AppendShardHead([]byte("{"), total, n, UsualShards(total), site.SearchShardSize)
 	return site.RankedShardKey(n), append(appendJoined(b, rows), "]}"...)
 }
 
 // RankedOrder renders the n-th shard of the places of ranked accounts, in the order of one of
 // site.RankedSorts.
 func (r *Renderer) RankedOrder(sort string, total, n int, places []uint32) (site.Key, []byte) {
-	b := appendShardHead([]byte("{"), total, n, ShardCount(total, site.RankedOrderSize), site.RankedOrderSize)
-	return site.RankedOrderKey(sort, n), append(appendPlaces(b, places), "]}"...)
+	b := AppendShardHead([]byte("{"), total, n, ShardCount(total, site.RankedOrderSize), site.RankedOrderSize)
+	return site.RankedOrderKey(sort, n), append(AppendPlaces(b, places), "]}"...)
 }
 
 // Ranked renders the answer to /leaderboard/ranked without parameters. first are accounts of the
 // board in order.
 func (r *Renderer) Ranked(first []Account, emit Emit) {
-	c := r.views.config
-	first = first[:min(rankedLimit(c), len(first))]
-	emit(c.RankedKey(), appendRanked(nil, r.lastUpdated, len(first), func(i int) *Account { return &first[i] }))
+	r.emit = emit
+	r.views.EmitRanked(r.lastUpdated, len(first), func(i int) *Account { return &first[i] }, r.emitter)
 }
 
 // Summaries renders the objects that show summaries.
 func (r *Renderer) Summaries(s Summaries, emit Emit) {
 	r.emit = emit
-	r.views.emitSummaries(&s, r.emitter)
+	r.views.EmitSummaries(&s, r.emitter)
 }
 
 // RecommendedShard renders the n-th shard of all total recommended accounts.
 func (r *Renderer) RecommendedShard(total, n int, rows [][]byte) (site.Key, []byte) {
-	b := appendShardHead([]byte("{"), total, n, shardCount(total), site.SearchShardSize)
+	b := AppendShardHead([]byte("{"), total, n, UsualShards(total), site.SearchShardSize)
 	return site.RecommendedShardKey(n), append(appendJoined(b, rows), "]}"...)
 }

@@ -3,12 +3,8 @@ package render
 import (
 	"cmp"
 	"fmt"
-	"slices"
-	"sort"
-	"sync"
 	"time"
 
-	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/op"
 	"github.com/followpress/followpress/snapshot"
@@ -31,95 +27,6 @@ func WindowStart(asOf string, window site.Window) (int64, error) {
 	}
 	return t.Add(-time.Duration(window)).UnixMilli(), nil
 }
-
-// A History has the operations that a site shows, and the growth over all time. An operation takes
-// 24 bytes, 4 for its list, and 4 for its account if its list is primary.
-type History struct {
-	Growth Growth
-
-	tokens  []string                // token IDs of the graph, by list
-	known   uint32                  // number of graph accounts; others are numbered from here
-	others  []site.Address          // accounts that only operations name; the rest of the site does not know them
-	numbers Numbering[site.Address] // numbers of others
-	all     []operation             // in reverse order of answers
-	first   int                     // index in all of the first one within the window; earlier ones are only for Config.Data
-	same    []placed                // latest operations, with the same time, not yet in all
-
-	mu    sync.Mutex // guards the numbering of tags
-	tags  []string   // as JSON strings
-	tagOf map[string]uint32
-}
-
-// An operation is a change to an account in a list.
-type operation struct {
-	time    int64
-	list    uint32
-	account uint32 // account of the graph, or beyond these, of History.others
-	tag     uint32
-	code    op.Code
-}
-
-// A placed operation has the keys that order it among operations of the same time.
-type placed struct {
-	operation
-	chain, block uint64
-	log          uint32
-}
-
-// Tag returns the number of a tag, which may be empty. It may be called concurrently.
-func (h *History) Tag(tag []byte) uint32 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if n, ok := h.tagOf[string(tag)]; ok {
-		return n
-	}
-	n, text := uint32(len(h.tags)), string(tag)
-	h.tags, h.tagOf[text] = append(h.tags, string(rawjson.AppendString(nil, text))), n
-	return n
-}
-
-// Account returns the number of an account unknown to the graph.
-func (h *History) Account(address site.Address) uint32 {
-	n, _ := h.numbers.Add(address)
-	return h.known + n
-}
-
-// Add adds an operation of a list on an account. Rows must come in the order of
-// snapshot.Op.Compare; only the ordering fields of row are used.
-func (h *History) Add(row *snapshot.Op, list, account uint32, code op.Code, tag uint32) {
-	if len(h.same) > 0 && h.same[0].time != row.Time {
-		h.Flush()
-	}
-	h.same = append(h.same, placed{operation{row.Time, list, account, tag, code}, row.Chain, row.Block, row.LogIndex})
-}
-
-// Open sets the beginning of the window. It must be called after the last operation.
-func (h *History) Open(from int64) {
-	h.first = sort.Search(len(h.all), func(i int) bool { return h.all[i].time >= from })
-}
-
-// Flush ends the operations of one time. It must be called after the last operation.
-func (h *History) Flush() {
-	if len(h.same) > 1 {
-		slices.SortFunc(h.same, func(a, b placed) int { return CompareShown(h.row(&b), h.row(&a)) })
-	}
-	for i := range h.same {
-		h.all = append(h.all, h.same[i].operation)
-	}
-	if h.same = h.same[:0]; cap(h.same) > maxSame {
-		h.same = nil
-	}
-}
-
-// maxSame bounds the memory kept for operations of the same time.
-const maxSame = 1 << 10
-
-func (h *History) row(p *placed) *snapshot.Op {
-	return &snapshot.Op{TokenID: h.tokens[p.list], Time: p.time, Chain: p.chain, Block: p.block, LogIndex: p.log}
-}
-
-// Len returns the number of operations.
-func (h *History) Len() int { return len(h.all) }
 
 // largestGrowth bounds the days of a Growth: a hundred years.
 const largestGrowth = 36525
@@ -192,9 +99,9 @@ func (g *Growth) Days(yield func(day int64, code op.Code, n uint32)) {
 	}
 }
 
-// size returns the number of days from the first operation to the later of the snapshot and the
+// Size returns the number of days from the first operation to the later of the snapshot and the
 // last operation.
-func (g *Growth) size() int {
+func (g *Growth) Size() int {
 	if len(g.days) == 0 {
 		return 0
 	}
@@ -210,8 +117,8 @@ func (g *Growth) Append(b []byte) []byte {
 	for _, day := range g.days {
 		b = fmt.Appendf(b, "[%d,%d],", day[0], day[1])
 	}
-	for range g.size() - len(g.days) {
+	for range g.Size() - len(g.days) {
 		b = append(b, "[0,0],"...)
 	}
-	return append(withoutComma(b), "]}"...)
+	return append(WithoutComma(b), "]}"...)
 }

@@ -15,22 +15,23 @@ import (
 
 // Estimated sizes of parts of objects, needed before rendering.
 const (
-	objectBytes = 512 // without listed items
-	userBytes   = 128 // address or name, and a number
+	ObjectBytes = 512 // without listed items
+	UserBytes   = 128 // address or name, and a number
 )
 
-func withoutComma(b []byte) []byte { return bytes.TrimSuffix(b, []byte(",")) }
+// WithoutComma removes a comma at the end.
+func WithoutComma(b []byte) []byte { return bytes.TrimSuffix(b, []byte(",")) }
 
 func appendTags(b []byte, tags []string) []byte {
 	b = append(b, '[')
 	for _, tag := range tags {
 		b = append(rawjson.AppendString(b, tag), ',')
 	}
-	return append(withoutComma(b), ']')
+	return append(WithoutComma(b), ']')
 }
 
-// appendTexts appends JSON strings, each after a comma.
-func appendTexts(b []byte, texts ...[]byte) []byte {
+// AppendTexts appends JSON strings, each after a comma.
+func AppendTexts(b []byte, texts ...[]byte) []byte {
 	for _, text := range texts {
 		b = append(append(b, ','), text...)
 	}
@@ -39,6 +40,14 @@ func appendTexts(b []byte, texts ...[]byte) []byte {
 
 func appendMember(b []byte, name, value string) []byte {
 	return rawjson.AppendString(fmt.Appendf(b, `,"%s":`, name), value)
+}
+
+// appendJoined appends texts with commas between them.
+func appendJoined(b []byte, texts [][]byte) []byte {
+	for _, text := range texts {
+		b = append(append(b, text...), ',')
+	}
+	return WithoutComma(b)
 }
 
 // appendTime appends a time in milliseconds since the Unix epoch.

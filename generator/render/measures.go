@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"iter"
 	"strconv"
 
 	"github.com/followpress/followpress/site"
@@ -16,35 +15,6 @@ const (
 	// Boards is the number of measures with a leaderboard of the API efp: all.
 	Boards = rules.Muting + 1
 )
-
-// Ranks are the counts and ranks of all accounts.
-type Ranks struct {
-	Count [Boards][]uint32   // by account
-	Rank  [Measures][]uint32 // by account, from 1; 0 is unranked
-	First [Boards][]uint32   // accounts by rank, up to the length of leaderboards
-
-	// Shown are the ranks that objects show: Rank, unless older ones are held. Orders use Rank.
-	Shown [Measures][]uint32
-	Held  []byte // the object site.RanksKey with the held ranks; nil if Shown equals Rank
-
-	Followed  int      // accounts with a follower
-	ByAddress []uint32 // all accounts; only for the API efp, or if the configuration has RanksEvery or Data
-}
-
-// counts returns the counts of ranked accounts by address, for ranks.Encode.
-func (r *Ranks) counts(accounts []site.Address) iter.Seq2[site.Address, ranks.Counts] {
-	return func(yield func(site.Address, ranks.Counts) bool) {
-		for _, account := range r.ByAddress {
-			var counts ranks.Counts
-			for m := range Measures {
-				counts[m] = r.Count[m][account]
-			}
-			if counts != (ranks.Counts{}) && !yield(accounts[account], counts) {
-				return
-			}
-		}
-	}
-}
 
 // A namedMeasure is a measure with its name in ranked entries.
 type namedMeasure struct {
@@ -95,5 +65,5 @@ func appendNumbers(b []byte, all []namedMeasure, numbers []uint32) []byte {
 	for _, m := range all {
 		b = append(strconv.AppendUint(b, uint64(numbers[m.Measure]), 10), ',')
 	}
-	return append(withoutComma(b), ']')
+	return append(WithoutComma(b), ']')
 }

@@ -7,8 +7,8 @@ import "github.com/followpress/followpress/site"
 // ShardCount returns the number of shards of a table. An empty table has one.
 func ShardCount(rows, size int) int { return max(1, (rows+size-1)/size) }
 
-// shardCount is ShardCount for shards of the usual size.
-func shardCount(rows int) int { return ShardCount(rows, site.SearchShardSize) }
+// UsualShards is ShardCount for shards of the usual size.
+func UsualShards(rows int) int { return ShardCount(rows, site.SearchShardSize) }
 
 // rowObjects returns the number of objects with the rows of a list or an account, besides its
 // bucket: shards, and a head if there are several.
@@ -19,16 +19,16 @@ func rowObjects(rows int) int {
 	case rows <= site.SearchShardSize:
 		return 1
 	}
-	return shardCount(rows) + 1
+	return UsualShards(rows) + 1
 }
 
-// searchShards returns the number of search shards of a list. A list that fits on the first page
+// SearchShards returns the number of search shards of a list. A list that fits on the first page
 // needs none.
-func searchShards(follows int) int {
+func SearchShards(follows int) int {
 	if follows < site.DefaultLimit {
 		return 0
 	}
-	return shardCount(follows)
+	return UsualShards(follows)
 }
 
 // ListObjects returns the number of objects of a list that holds and follows these numbers of
@@ -41,7 +41,7 @@ func ListObjects(c site.Config, held, follows int, primary bool) int {
 	if c.EFP() {
 		return n + rowObjects(held)
 	}
-	return n + searchShards(follows)
+	return n + SearchShards(follows)
 }
 
 // AccountObjects returns the number of objects of an account held by this number of primary lists,
@@ -75,7 +75,7 @@ type Tables struct {
 func SharedObjects(c site.Config, t Tables) int {
 	n := 1<<(4*t.BucketDigits) + len(c.Boards())*(1+c.LeaderboardMax) + len(c.Summaries())
 	if c.EFP() {
-		n += 1<<(4*t.TokenDigits) + shardCount(t.Ranked) + shardCount(t.Recommended) +
+		n += 1<<(4*t.TokenDigits) + UsualShards(t.Ranked) + UsualShards(t.Recommended) +
 			len(site.RankedSorts())*ShardCount(t.Ranked, site.RankedOrderSize)
 	}
 	return n

@@ -32,67 +32,9 @@ func EncodeProfile(source site.Profile) Profile {
 	return p
 }
 
-// profileBlock is the size of a memory block for profiles.
-const profileBlock = 1 << 20
-
-// profiles are the profiles of all accounts, in a few large blocks. An account takes 32 bytes
-// besides its texts.
-type profiles struct {
-	blocks [][]byte
-	all    []packedProfile // by account; may be shorter than the accounts
-}
-
-// A packedProfile locates a profile: its ens in a block, followed by its name.
-type packedProfile struct {
-	fresh             int64
-	block, at         uint32
-	length, searchLen uint32 // length is 0 without a profile
-	nameLen           uint8  // at most site.MaxNameBytes
-}
-
-// Set sets the profile of an account. It copies its texts.
-func (ps *profiles) Set(account uint32, p Profile) {
-	ps.all = append(ps.all, make([]packedProfile, max(0, int(account)+1-len(ps.all)))...)
-	size := len(p.ENS) + len(p.Name)
-	last := len(ps.blocks) - 1
-	if last < 0 || cap(ps.blocks[last])-len(ps.blocks[last]) < size {
-		last++
-		ps.blocks = append(ps.blocks, make([]byte, 0, max(profileBlock, size)))
-	}
-	block := &ps.blocks[last]
-	ps.all[account] = packedProfile{p.Fresh, uint32(last), uint32(len(*block)), uint32(len(p.ENS)), p.SearchLen, uint8(len(p.Name))}
-	*block = append(append(*block, p.ENS...), p.Name...)
-}
-
-func (ps *profiles) Unname(account uint32) { ps.all[account].nameLen = 0 }
-
-// Of returns the profile of an account without its name. ok is false if it has none.
-func (ps *profiles) Of(account uint32) (p Profile, ok bool) {
-	if int(account) >= len(ps.all) || ps.all[account].length == 0 {
-		return Profile{}, false
-	}
-	packed := &ps.all[account]
-	return Profile{ENS: ps.blocks[packed.block][packed.at:][:packed.length:packed.length], SearchLen: packed.searchLen, Fresh: packed.fresh}, true
-}
-
-// Len returns the number of accounts that may have a profile, which come first.
-func (ps *profiles) Len() int { return len(ps.all) }
-
-// Fresh returns the time of the profile of an account that has one.
-func (ps *profiles) Fresh(account uint32) int64 { return ps.all[account].fresh }
-
-// Name returns the name for looking up an account; nil for none.
-func (ps *profiles) Name(account uint32) []byte {
-	if int(account) >= len(ps.all) {
-		return nil
-	}
-	packed := &ps.all[account]
-	return ps.blocks[packed.block][packed.at+packed.length:][:packed.nameLen]
-}
-
-// profileEnds are the ends of the first texts of an encoded profile. Searches show name and avatar;
+// TextEnds are the ends of the first texts of an encoded profile. Searches show name and avatar;
 // more objects of the API efp show the header too.
-type profileEnds struct{ name, header uint32 }
+type TextEnds struct{ Name, Header uint32 }
 
 const (
 	nameStart    = len(`{"name":`)
@@ -101,9 +43,10 @@ const (
 	emptyText    = `""`
 )
 
-func endsOf(p Profile) profileEnds {
+// EndsOf returns the ends of the texts of a profile that is not zero.
+func EndsOf(p Profile) TextEnds {
 	header := int(p.SearchLen) + headerMember
-	return profileEnds{uint32(textEnd(p.ENS, nameStart)), uint32(textEnd(p.ENS, header))}
+	return TextEnds{uint32(textEnd(p.ENS, nameStart)), uint32(textEnd(p.ENS, header))}
 }
 
 // textEnd returns the end of the JSON string that begins at start.
@@ -117,22 +60,23 @@ func textEnd(ens []byte, start int) int {
 	}
 }
 
-// orEmpty returns the profile, or an empty profile if there is none.
-func (p Profile) orEmpty() Profile {
+// OrEmpty returns the profile, or an empty profile if there is none.
+func (p Profile) OrEmpty() Profile {
 	if len(p.ENS) == 0 {
 		return emptyProfile
 	}
 	return p
 }
 
-func textsOf(p Profile, ends profileEnds) (name, avatar, header []byte) {
-	return p.ENS[nameStart:ends.name], p.ENS[int(ends.name)+avatarMember : p.SearchLen], p.ENS[int(p.SearchLen)+headerMember : ends.header]
+// TextsOf returns the texts with these ends, as JSON strings.
+func TextsOf(p Profile, ends TextEnds) (name, avatar, header []byte) {
+	return p.ENS[nameStart:ends.Name], p.ENS[int(ends.Name)+avatarMember : p.SearchLen], p.ENS[int(p.SearchLen)+headerMember : ends.Header]
 }
 
 // HeaderEnd returns the end of the texts of an encoded profile that other accounts' objects show
 // under the API efp: name, avatar and header. searchLen is Profile.SearchLen.
 func HeaderEnd(ens []byte, searchLen uint32) int {
-	return int(endsOf(Profile{ENS: ens, SearchLen: searchLen}).header)
+	return int(EndsOf(Profile{ENS: ens, SearchLen: searchLen}).Header)
 }
 
 // recordsText returns the member records of an encoded profile.

@@ -10,21 +10,21 @@ import (
 )
 
 // countListTags counts the tags that the list gives the accounts that it holds.
-func (t *Scratch) countListTags(v *view) {
+func (t *Scratch) countListTags(v *View) {
 	clear(t.tags)
-	for i := range v.records.Len() {
-		if v.records.state(i) != 0 {
-			t.addTags(v.records.form(i).Tags)
+	for i := range v.Records.Len() {
+		if v.Records.State(i) != 0 {
+			t.addTags(v.Records.Form(i).Tags)
 		}
 	}
 	t.sortTags()
 }
 
 // countTaggedAs counts the tags that primary lists give the account.
-func (t *Scratch) countTaggedAs(v *view) {
+func (t *Scratch) countTaggedAs(v *View) {
 	clear(t.tags)
-	for i := range v.tagged {
-		t.addTags(v.tagged[i].Tags.Tags)
+	for i := range v.Tagged {
+		t.addTags(v.Tagged[i].Tags.Tags)
 	}
 	t.sortTags()
 }
@@ -50,7 +50,7 @@ func (t *Scratch) sortTags() {
 
 // tagsSize estimates the bytes of an answer to /tags or /taggedAs with the counted tags.
 func (t *Scratch) tagsSize() int {
-	size := objectBytes
+	size := ObjectBytes
 	for _, run := range t.counts {
 		size += 2*len(run.tag) + countBytes + run.n*(taggedBytes+len(run.tag))
 	}
@@ -63,7 +63,7 @@ func (t *Scratch) appendTagCounts(b []byte) []byte {
 	for _, run := range t.counts {
 		b = append(rawjson.AppendString(b, run.tag), ',')
 	}
-	b = append(withoutComma(b), `],"tagCounts":[`...)
+	b = append(WithoutComma(b), `],"tagCounts":[`...)
 	for _, run := range t.byCount {
 		b = append(b, `{"tag":`...)
 		b = rawjson.AppendString(b, run.tag)
@@ -71,7 +71,7 @@ func (t *Scratch) appendTagCounts(b []byte) []byte {
 		b = strconv.AppendInt(b, int64(run.n), 10)
 		b = append(b, "},"...)
 	}
-	return append(withoutComma(b), `],"taggedAddresses":[`...)
+	return append(WithoutComma(b), `],"taggedAddresses":[`...)
 }
 
 // appendTagged appends an address once for each tag of a record, each followed by a comma.
@@ -87,21 +87,21 @@ func appendTagged(b []byte, address site.Address, tags []string) []byte {
 }
 
 // appendListTags appends the rest of the answer to /tags.
-func (t *Scratch) appendListTags(b []byte, v *view) []byte {
+func (t *Scratch) appendListTags(b []byte, v *View) []byte {
 	b = t.appendTagCounts(b)
-	for i := range v.records.Len() {
-		if tags := v.records.form(i).Tags; len(tags) > 0 && v.records.state(i) != 0 {
-			b = appendTagged(b, v.records.address(i), tags)
+	for i := range v.Records.Len() {
+		if tags := v.Records.Form(i).Tags; len(tags) > 0 && v.Records.State(i) != 0 {
+			b = appendTagged(b, v.Records.Address(i), tags)
 		}
 	}
-	return append(withoutComma(b), "]}"...)
+	return append(WithoutComma(b), "]}"...)
 }
 
 // appendTaggedAs appends the rest of the answer to /taggedAs.
-func (t *Scratch) appendTaggedAs(b []byte, v *view) []byte {
+func (t *Scratch) appendTaggedAs(b []byte, v *View) []byte {
 	b = t.appendTagCounts(b)
-	for i := range v.tagged {
-		b = appendTagged(b, v.tagged[i].Account, v.tagged[i].Tags.Tags)
+	for i := range v.Tagged {
+		b = appendTagged(b, v.Tagged[i].Account, v.Tagged[i].Tags.Tags)
 	}
-	return append(withoutComma(b), "]}"...)
+	return append(WithoutComma(b), "]}"...)
 }

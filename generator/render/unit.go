@@ -28,8 +28,8 @@ type Emit func(key site.Key, body []byte)
 // A Renderer renders the site of a graph unit by unit. It reuses its memory, so only one goroutine
 // may use it.
 type Renderer struct {
-	views       viewRenderer
-	texts       texts  // objects that depend on the configuration only
+	views       Views
+	texts       []Text // objects that depend on the configuration only
 	lastUpdated string // time of the snapshot
 	scratch     Scratch
 	body        []byte
@@ -41,16 +41,16 @@ type Renderer struct {
 // New returns a Renderer for a configuration with its defaults set, the time of the snapshot (RFC
 // 3339), and its events in order.
 func New(config site.Config, asOf string, events []site.Event) (r *Renderer, err error) {
-	r = &Renderer{views: viewRenderer{config: config, events: encodeEvents(events)}, texts: problemTexts(config)}
+	r = &Renderer{views: NewViews(config, events), texts: ProblemTexts(config)}
 	r.emitter = r.put
-	if r.lastUpdated, err = timeOfSnapshot(asOf); err != nil {
+	if r.lastUpdated, err = TimeOfSnapshot(asOf); err != nil {
 		return nil, err
 	}
 	if config.Explorer {
-		r.texts = append(r.texts, explorerTexts(config)...)
+		r.texts = append(r.texts, ExplorerTexts(config)...)
 	}
 	if config.EFP() {
-		texts, err := apiTexts(config)
+		texts, err := APITexts(config)
 		if err != nil {
 			return nil, err
 		}
@@ -59,8 +59,8 @@ func New(config site.Config, asOf string, events []site.Event) (r *Renderer, err
 	return r, nil
 }
 
-// timeOfSnapshot returns the time of a snapshot in the format of the API efp.
-func timeOfSnapshot(asOf string) (string, error) {
+// TimeOfSnapshot returns the time of a snapshot in the format of the API efp.
+func TimeOfSnapshot(asOf string) (string, error) {
 	t, err := time.Parse(time.RFC3339, asOf)
 	if err != nil {
 		return "", fmt.Errorf("as_of: %w", err)
@@ -85,10 +85,10 @@ func (r *Renderer) Unit(u *Unit, emit Emit) error {
 		return errors.New("an account with a primary list is rendered with that list")
 	}
 	r.emit = emit
-	v := view{
-		account: u.Account, user: u.Account.Address.String(), name: u.Account.Profile.Name, badges: u.Badges, tokens: u.Tokens,
-		token: u.Token, records: unitRecords(u.Records), held: unitRecords(u.Records).held(),
-		page: u.Page[:min(len(u.Page), site.DefaultLimit)], tagged: u.Tagged,
+	v := View{
+		Account: u.Account, User: u.Account.Address.String(), Name: u.Account.Profile.Name, Badges: u.Badges, Tokens: u.Tokens,
+		Token: u.Token, Records: unitRecords(u.Records), Held: unitRecords(u.Records).held(),
+		Page: u.Page[:min(len(u.Page), site.DefaultLimit)], Tagged: u.Tagged,
 	}
 	r.views.renderUnit(&r.scratch, &v, r.emitter)
 	return nil
@@ -98,9 +98,9 @@ func (r *Renderer) Unit(u *Unit, emit Emit) error {
 func (r *Renderer) Fixed(emit Emit) {
 	r.emit = emit
 	for _, t := range r.texts {
-		emit(t.key, t.body)
+		emit(t.Key, t.Body)
 	}
-	if r.views.config.EFP() {
-		r.views.renderUnknown(&r.scratch, r.emitter)
+	if r.views.Config.EFP() {
+		r.views.RenderUnknown(&r.scratch, r.emitter)
 	}
 }

@@ -9,147 +9,160 @@ import (
 // lists, and an output keeps a copy of the body for each.
 const keysPerEmit = 64
 
-// A viewRenderer renders views, and objects that depend on the configuration only.
-type viewRenderer struct {
-	config site.Config
+// Views render views, and objects that depend on the configuration only.
+type Views struct {
+	Config site.Config
 	events eventTexts
+}
+
+// NewViews returns the Views of a configuration and the events in order.
+func NewViews(config site.Config, events []site.Event) Views {
+	return Views{config, encodeEvents(events)}
 }
 
 // renderUnit emits the objects of a view's list. The objects of its account come with the primary
 // list, or with none.
-func (e *viewRenderer) renderUnit(t *Scratch, v *view, emit Emitter) {
+func (e *Views) renderUnit(t *Scratch, v *View, emit Emitter) {
 	switch {
-	case e.config.EFP():
+	case e.Config.EFP():
 		if v.isPrimary() {
-			e.renderUser(t, v, emit)
+			e.RenderUser(t, v, emit)
 		}
-		if v.token != "" {
-			e.renderListEFP(t, v, emit)
+		if v.Token != "" {
+			e.RenderListEFP(t, v, emit)
 		}
-	case v.token != "":
-		e.renderList(t, v, emit)
-	case v.name != "":
-		emitText(emit, site.EmptySearch, e.config.UserKey(v.name))
+	case v.Token != "":
+		e.RenderList(t, v, emit)
+	case v.Name != "":
+		EmitText(emit, site.EmptySearch, e.Config.UserKey(v.Name))
 	}
 }
 
-// renderList emits the objects of a list under the API spec. A primary list includes those of its
+// RenderList emits the objects of a list under the API spec. A primary list includes those of its
 // account.
-func (e *viewRenderer) renderList(t *Scratch, v *view, emit Emitter) {
-	all := v.records
+func (e *Views) RenderList(t *Scratch, v *View, emit Emitter) {
+	all := v.Records
 	t.follows = t.follows[:0]
-	size := objectBytes
-	if t.only.wants(site.Records, site.SearchFollowing) {
+	size := ObjectBytes
+	if t.Only.Wants(site.Records, site.SearchFollowing) {
 		size += recordsSize(all)
 		t.follows = appendFollows(t.follows, all)
 	}
-	key := func(object site.ListObject) site.Key { return e.config.ListKey(v.token, object) }
+	key := func(object site.ListObject) site.Key { return e.Config.ListKey(v.Token, object) }
 	emit(size, func(b []byte) []byte { return appendRecords(b, all) }, key(site.Records))
-	emit(objectBytes+len(v.account.Profile.ENS), v.account.appendDetails, key(site.Details))
-	emit(objectBytes+e.events.size(v.badges), func(b []byte) []byte {
-		return v.appendBadges(b, e.config.BadgesField, e.events)
+	emit(ObjectBytes+len(v.Account.Profile.ENS), v.Account.appendDetails, key(site.Details))
+	emit(ObjectBytes+e.events.size(v.Badges), func(b []byte) []byte {
+		return v.appendBadges(b, e.Config.BadgesField, e.events)
 	}, key(site.Badges))
 
 	t.keys = append(t.keys[:0], key(site.SearchFollowing))
 	if v.isPrimary() {
-		t.keys = append(t.keys, e.config.UserKey(v.user))
-		if v.name != "" {
-			t.keys = append(t.keys, e.config.UserKey(v.name))
+		t.keys = append(t.keys, e.Config.UserKey(v.User))
+		if v.Name != "" {
+			t.keys = append(t.keys, e.Config.UserKey(v.Name))
 		}
 	}
-	emit(objectBytes+entriesSize(all, firstPage(t.follows)), func(b []byte) []byte { return appendFollowing(b, all, t.follows) }, t.keys...)
-	if t.only.object == "" { // else renderShard renders the selected one
-		for n := range searchShards(len(t.follows)) {
-			emitShard(v, len(t.follows), n, window(t.follows, n, site.SearchShardSize), emit)
+	emit(ObjectBytes+entriesSize(all, firstPage(t.follows)), func(b []byte) []byte { return appendFollowing(b, all, t.follows) }, t.keys...)
+	if t.Only.Object == "" { // else EmitShard renders the selected one
+		for n := range SearchShards(len(t.follows)) {
+			from := n * site.SearchShardSize
+			emitFollows(v, len(t.follows), n, t.follows[from:min(from+site.SearchShardSize, len(t.follows))], emit)
 		}
 	}
 }
 
-// emitShard emits the n-th search shard of a list with total follows. follows are those in the
+// EmitShard emits the n-th search shard of a list with total follows. The records of the view are
+// those of the shard.
+func EmitShard(t *Scratch, v *View, total, n int, emit Emitter) {
+	t.follows = appendFollows(t.follows[:0], v.Records)
+	emitFollows(v, total, n, t.follows, emit)
+}
+
+// emitFollows emits the n-th search shard of a list with total follows. follows are those in the
 // shard.
-func emitShard(v *view, total, n int, follows []uint32, emit Emitter) {
-	emit(objectBytes+entriesSize(v.records, follows), func(b []byte) []byte {
-		return appendShard(b, v.token, total, n, v.records, follows)
-	}, site.SearchShardKey(v.token, n))
+func emitFollows(v *View, total, n int, follows []uint32, emit Emitter) {
+	emit(ObjectBytes+entriesSize(v.Records, follows), func(b []byte) []byte {
+		return appendShard(b, v.Token, total, n, v.Records, follows)
+	}, site.SearchShardKey(v.Token, n))
 }
 
-// emitBoard emits a leaderboard with one of its limits.
-func (e *viewRenderer) emitBoard(t *Scratch, board site.Board, limit int, leaders []Leader, emit Emitter) {
+// EmitBoard emits a leaderboard with one of its limits.
+func (e *Views) EmitBoard(t *Scratch, board site.Board, limit int, leaders []Leader, emit Emitter) {
 	t.keys = append(t.keys[:0], site.LeaderboardLimitKey(board, limit))
 	if limit == site.DefaultLimit {
-		t.keys = append(t.keys, e.config.LeaderboardKey(board))
+		t.keys = append(t.keys, e.Config.LeaderboardKey(board))
 	}
-	emit(userBytes*limit, func(b []byte) []byte { return appendLeaderboard(b, board, leaders) }, t.keys...)
+	emit(UserBytes*limit, func(b []byte) []byte { return appendLeaderboard(b, board, leaders) }, t.keys...)
 }
 
-// renderUnknown renders the objects of an address unknown to the graph.
-func (e *viewRenderer) renderUnknown(t *Scratch, emit Emitter) {
-	v := view{account: &Account{Profile: emptyProfile}, user: site.UnknownAddress, unknown: true, records: unitRecords(nil)}
-	e.renderUser(t, &v, emit)
+// RenderUnknown renders the objects of an address unknown to the graph.
+func (e *Views) RenderUnknown(t *Scratch, emit Emitter) {
+	v := View{Account: &Account{Profile: emptyProfile}, User: site.UnknownAddress, unknown: true, Records: unitRecords(nil)}
+	e.RenderUser(t, &v, emit)
 }
 
-func (e *viewRenderer) userKeys(t *Scratch, v *view, object site.ListObject) []site.Key {
+func (e *Views) userKeys(t *Scratch, v *View, object site.ListObject) []site.Key {
 	if v.unknown {
 		return append(t.keys[:0], site.UnknownKey(object))
 	}
-	t.keys = append(t.keys[:0], e.config.UserObjectKey(v.user, object))
-	if v.name != "" && e.config.Names != site.NamesLookup {
-		t.keys = append(t.keys, e.config.UserObjectKey(v.name, object))
+	t.keys = append(t.keys[:0], e.Config.UserObjectKey(v.User, object))
+	if v.Name != "" && e.Config.Names != site.NamesLookup {
+		t.keys = append(t.keys, e.Config.UserObjectKey(v.Name, object))
 	}
 	return t.keys
 }
 
-// renderUser emits the objects of an account, some of which its lists share. The list of the view
+// RenderUser emits the objects of an account, some of which its lists share. The list of the view
 // is the primary one, or none.
-func (e *viewRenderer) renderUser(t *Scratch, v *view, emit Emitter) {
-	a := v.account
+func (e *Views) RenderUser(t *Scratch, v *View, emit Emitter) {
+	a := v.Account
 	ens := len(a.Profile.ENS)
 
-	emit(objectBytes+ens, func(b []byte) []byte { return append(a.appendAccount(b), '}') }, e.userKeys(t, v, site.Account)...)
-	e.emitToLists(t, v, site.Details, emit, objectBytes+ens, a.appendDetails)
-	e.emitToLists(t, v, site.Badges, emit, objectBytes+e.events.size(v.badges), func(b []byte) []byte {
-		return v.appendBadges(b, e.config.BadgesField, e.events)
+	emit(ObjectBytes+ens, func(b []byte) []byte { return append(a.appendAccount(b), '}') }, e.userKeys(t, v, site.Account)...)
+	e.emitToLists(t, v, site.Details, emit, ObjectBytes+ens, a.appendDetails)
+	e.emitToLists(t, v, site.Badges, emit, ObjectBytes+e.events.size(v.Badges), func(b []byte) []byte {
+		return v.appendBadges(b, e.Config.BadgesField, e.events)
 	})
-	emit(objectBytes+32*len(v.tokens), v.appendLists, e.userKeys(t, v, site.Lists)...)
+	emit(ObjectBytes+32*len(v.Tokens), v.appendLists, e.userKeys(t, v, site.Lists)...)
 
-	if t.only.wantsPages() && t.only.wantsList(v.token) {
+	if t.Only.WantsPages() && t.Only.WantsList(v.Token) {
 		e.renderPages(t, v, emit, func(object site.ListObject) []site.Key {
 			keys := e.userKeys(t, v, object)
-			if object == site.SearchFollowing && v.token == "" {
+			if object == site.SearchFollowing && v.Token == "" {
 				keys = keys[1:] // an address without a primary list has no such object
-			} else if v.token != "" {
-				keys = append(keys, e.config.ListKey(v.token, object))
+			} else if v.Token != "" {
+				keys = append(keys, e.Config.ListKey(v.Token, object))
 			}
 			t.keys = keys
 			return keys
 		})
 	}
-	if t.only.wants(site.Tags) && t.only.wantsList("") {
+	if t.Only.Wants(site.Tags) && t.Only.WantsList("") {
 		t.countListTags(v)
-		emit(t.tagsSize(), func(b []byte) []byte { return t.appendListTags(appendAddressHead(b, v.user), v) }, e.userKeys(t, v, site.Tags)...)
+		emit(t.tagsSize(), func(b []byte) []byte { return t.appendListTags(appendAddressHead(b, v.User), v) }, e.userKeys(t, v, site.Tags)...)
 	}
-	if t.only.wants(site.TaggedAs) {
+	if t.Only.Wants(site.TaggedAs) {
 		t.countTaggedAs(v)
-		emit(t.tagsSize(), func(b []byte) []byte { return t.appendTaggedAs(appendAddressHead(b, v.user), v) }, e.userKeys(t, v, site.TaggedAs)...)
-		for _, token := range v.tokens {
+		emit(t.tagsSize(), func(b []byte) []byte { return t.appendTaggedAs(appendAddressHead(b, v.User), v) }, e.userKeys(t, v, site.TaggedAs)...)
+		for _, token := range v.Tokens {
 			emit(t.tagsSize(), func(b []byte) []byte { return t.appendTaggedAs(appendTokenHead(b, token), v) },
-				e.config.ListKey(token, site.TaggedAs))
+				e.Config.ListKey(token, site.TaggedAs))
 		}
 	}
 }
 
 // emitToLists emits an object that a user and all its lists have.
-func (e *viewRenderer) emitToLists(t *Scratch, v *view, object site.ListObject, emit Emitter, size int, render func([]byte) []byte) {
-	if !t.only.wants(object) {
+func (e *Views) emitToLists(t *Scratch, v *View, object site.ListObject, emit Emitter, size int, render func([]byte) []byte) {
+	if !t.Only.Wants(object) {
 		return
 	}
 	keys := e.userKeys(t, v, object)
-	for _, token := range v.tokens {
+	for _, token := range v.Tokens {
 		if len(keys) == keysPerEmit {
 			emit(size, render, keys...)
 			keys = keys[:0]
 		}
-		keys = append(keys, e.config.ListKey(token, object))
+		keys = append(keys, e.Config.ListKey(token, object))
 	}
 	emit(size, render, keys...)
 	t.keys = keys
@@ -157,73 +170,57 @@ func (e *viewRenderer) emitToLists(t *Scratch, v *view, object site.ListObject, 
 
 // renderPages emits the objects that users and lists have in common. The list of a user is the
 // primary one, or none.
-func (e *viewRenderer) renderPages(t *Scratch, v *view, emit Emitter, keys func(site.ListObject) []site.Key) {
-	all := v.records
+func (e *Views) renderPages(t *Scratch, v *View, emit Emitter, keys func(site.ListObject) []site.Key) {
+	all := v.Records
 	t.follows = appendFollows(t.follows[:0], all)
-	emit(objectBytes, func(b []byte) []byte {
-		return appendFollowCounts(b, v.account.Counts[rules.Followers], len(t.follows))
+	emit(ObjectBytes, func(b []byte) []byte {
+		return appendFollowCounts(b, v.Account.Counts[rules.Followers], len(t.follows))
 	}, keys(site.Stats)...)
-	emit(objectBytes+followingSize(all, t.follows), func(b []byte) []byte { return appendFollowingPage(b, all, t.follows) }, keys(site.PageFollowing)...)
+	emit(ObjectBytes+followingSize(all, t.follows), func(b []byte) []byte { return appendFollowingPage(b, all, t.follows) }, keys(site.PageFollowing)...)
 	page := t.followers(v)
-	emit(objectBytes+followersSize(page), func(b []byte) []byte { return appendFollowersPage(b, page) }, keys(site.PageFollowers)...)
+	emit(ObjectBytes+followersSize(page), func(b []byte) []byte { return appendFollowersPage(b, page) }, keys(site.PageFollowers)...)
 	if keys := keys(site.SearchFollowing); len(keys) > 0 {
-		emit(objectBytes+entriesSize(all, firstPage(t.follows)), func(b []byte) []byte { return appendSearchFollowing(b, all, t.follows) }, keys...)
+		emit(ObjectBytes+entriesSize(all, firstPage(t.follows)), func(b []byte) []byte { return appendSearchFollowing(b, all, t.follows) }, keys...)
 	}
 }
 
-// followers returns the latest followers with their states in the list.
-func (t *Scratch) followers(v *view) []Follower {
-	if v.isPrimary() || len(v.page) == 0 {
-		return v.page
-	}
-	t.page = append(t.page[:0], v.page...)
-	for i := range t.page {
-		t.page[i].State = 0
-	}
-	for i := range v.records.Len() {
-		state := v.records.state(i)
-		if state == 0 {
-			continue
-		}
-		address := v.records.address(i)
-		for j := range t.page {
-			if t.page[j].Account == address {
-				t.page[j].State = state
-			}
-		}
-	}
-	return t.page
-}
-
-// renderListEFP emits the objects of a list under the API efp that are not its account's.
-func (e *viewRenderer) renderListEFP(t *Scratch, v *view, emit Emitter) {
+// RenderListEFP emits the objects of a list under the API efp that are not its account's.
+func (e *Views) RenderListEFP(t *Scratch, v *View, emit Emitter) {
 	key := func(object site.ListObject) []site.Key {
-		t.keys = append(t.keys[:0], e.config.ListKey(v.token, object))
+		t.keys = append(t.keys[:0], e.Config.ListKey(v.Token, object))
 		return t.keys
 	}
-	if t.only.wants(site.Records) {
-		emit(objectBytes+recordsSize(v.records), func(b []byte) []byte { return appendRecords(b, v.records) }, key(site.Records)...)
+	if t.Only.Wants(site.Records) {
+		emit(ObjectBytes+recordsSize(v.Records), func(b []byte) []byte { return appendRecords(b, v.Records) }, key(site.Records)...)
 	}
-	emit(objectBytes+len(v.account.Profile.ENS), v.appendListAccount, key(site.Account)...)
-	if !v.isPrimary() && t.only.wantsPages() {
+	emit(ObjectBytes+len(v.Account.Profile.ENS), v.appendListAccount, key(site.Account)...)
+	if !v.isPrimary() && t.Only.WantsPages() {
 		e.renderPages(t, v, emit, key)
 	}
-	if t.only.wants(site.Tags) {
+	if t.Only.Wants(site.Tags) {
 		t.countListTags(v)
-		emit(t.tagsSize(), func(b []byte) []byte { return t.appendListTags(appendTokenHead(b, v.token), v) }, key(site.Tags)...)
+		emit(t.tagsSize(), func(b []byte) []byte { return t.appendListTags(appendTokenHead(b, v.Token), v) }, key(site.Tags)...)
 	}
-	if t.only.wants(shardObject) {
+	if t.Only.Wants(ShardObject) {
 		renderListShards(t, v, emit)
 	}
 }
 
-func (e *viewRenderer) emitSummaries(s *Summaries, emit Emitter) {
-	emit(objectBytes, s.appendCount, e.config.CountKey())
-	emit(objectBytes, s.appendStats, e.config.StatsKey())
+// EmitRanked emits the answer to /leaderboard/ranked without parameters. account returns the i-th of
+// n accounts of the board.
+func (e *Views) EmitRanked(lastUpdated string, n int, account func(i int) *Account, emit Emitter) {
+	n = min(n, site.RankedLimit, e.Config.LeaderboardMax)
+	emit(ObjectBytes+UserBytes*n, func(b []byte) []byte { return appendRanked(b, lastUpdated, n, account) }, e.Config.RankedKey())
+}
+
+// EmitSummaries emits the objects that show summaries.
+func (e *Views) EmitSummaries(s *Summaries, emit Emitter) {
+	emit(ObjectBytes, s.appendCount, e.Config.CountKey())
+	emit(ObjectBytes, s.appendStats, e.Config.StatsKey())
 	for _, page := range []struct {
 		limit int
 		key   site.Key
-	}{{site.DiscoverMax, site.DiscoverShardKey}, {site.DefaultLimit, e.config.DiscoverKey()}} {
-		emit(objectBytes+userBytes*page.limit, func(b []byte) []byte { return s.appendDiscover(b, page.limit) }, page.key)
+	}{{site.DiscoverMax, site.DiscoverShardKey}, {site.DefaultLimit, e.Config.DiscoverKey()}} {
+		emit(ObjectBytes+UserBytes*page.limit, func(b []byte) []byte { return s.appendDiscover(b, page.limit) }, page.key)
 	}
 }

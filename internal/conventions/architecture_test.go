@@ -80,13 +80,18 @@ var mayImport = map[string][]string{
 	"storage/parts":               {"internal/publicdir", "internal/regular", "internal/retry", "internal/tarentry", "site", "site/shards", "storage/internal/location", "storage/internal/lru", "storage/internal/object", "storage/internal/s3"},
 	"storage/refreshed":           {"internal/inorder", "site", "storage", "storage/internal/folder", "storage/internal/object", "storage/internal/s3"},
 	"storage/checked":             {"internal/panics", "site", "site/note", "site/refresh", "site/shards", "storage", "storage/internal/lru", "storage/internal/object"},
-	"generator":                   {"site", "site/ranks", "site/routes", "explorer", "generator/render", "generator/summary", "generator/internal/load", "generator/internal/output", "generator/internal/rank", "snapshot", "internal/staging"},
+	"generator":                   {"site", "site/ranks", "site/routes", "explorer", "generator/render", "generator/summary", "generator/internal/graph", "generator/internal/load", "generator/internal/output", "generator/internal/rank", "generator/internal/units", "generator/internal/whole", "snapshot", "internal/staging"},
 	"generator/internal/dataset":  {"site"},
-	"generator/internal/load":     {"site", "site/op", "site/refresh", "site/rules", "generator/render", "generator/summary", "internal/inorder", "snapshot"},
-	"generator/internal/output":   {"site", "site/kept", "site/shards", "generator/render", "generator/summary", "internal/inorder", "internal/publicdir", "internal/regular", "internal/tarentry"},
-	"generator/internal/rank":     {"site", "site/ranks", "site/rules", "generator/render", "internal/inorder"},
+	"generator/internal/graph":    {"internal/inorder", "internal/rawjson", "site", "site/ranks", "generator/render", "snapshot"},
+	"generator/internal/load":     {"site", "site/op", "site/refresh", "site/rules", "generator/render", "generator/summary", "generator/internal/graph", "internal/inorder", "snapshot"},
+	"generator/internal/output":   {"site", "site/kept", "site/shards", "generator/summary", "generator/internal/units", "generator/internal/whole", "internal/inorder", "internal/publicdir", "internal/regular", "internal/tarentry"},
+	"generator/internal/pages":    {"internal/plain", "site", "site/page", "site/routes", "generator/render", "generator/internal/graph", "generator/internal/units", "templates"},
+	"generator/internal/rank":     {"site", "site/ranks", "site/rules", "generator/render", "generator/internal/graph", "internal/inorder"},
+	"generator/internal/tables":   {"site", "site/data", "site/routes", "generator/render", "generator/internal/dataset", "generator/internal/graph", "generator/internal/units", "snapshot"},
+	"generator/internal/units":    {"internal/inorder", "site", "generator/render", "generator/internal/graph"},
+	"generator/internal/whole":    {"internal/inorder", "internal/rawjson", "site", "site/ranks", "site/routes", "generator/render", "generator/internal/graph", "generator/internal/pages", "generator/internal/tables", "generator/internal/units", "snapshot"},
 	"generator/summary":           {"site", "snapshot"},
-	"generator/render":            {"internal/rawjson", "site", "site/data", "site/page", "site/ranks", "site/routes", "site/scan", "client", "explorer", "generator/internal/dataset", "internal/inorder", "internal/plain", "snapshot", "templates", "templates/openapi"},
+	"generator/render":            {"internal/rawjson", "site", "site/ranks", "site/scan", "client", "explorer", "snapshot", "templates", "templates/openapi"},
 	"publisher":                   {"site", "site/kept", "site/note", "site/shards", "site/tags", "storage", "publisher/internal/guard", "publisher/internal/inputs", "publisher/internal/lock", "publisher/internal/origin", "publisher/internal/plan", "publisher/internal/report", "publisher/internal/requests", "publisher/internal/sign", "publisher/internal/spool", "publisher/internal/survey", "publisher/internal/transfer"},
 	"publisher/internal/guard":    {"site", "publisher/internal/lock", "publisher/internal/requests", "publisher/internal/survey"},
 	"publisher/internal/inputs":   {"site", "site/kept", "site/routes", "storage", "publisher/internal/origin", "publisher/internal/requests"},
@@ -201,10 +206,17 @@ var mayImport = map[string][]string{
 
 // mustNotImport lists imports that would break a promise of a package.
 var mustNotImport = map[string][]string{
-	"site":              {"os", "io/fs", "net", "github.com/spf13/afero"}, // pure functions
-	"snapshot":          {"net", "net/http"},
-	"generator":         {"net", "net/http", "github.com/minio/minio-go/v7"},
-	"generator/render":  {"os", "io/fs", "net", "net/http", "github.com/spf13/afero"}, // no input or output
+	"site":             {"os", "io/fs", "net", "github.com/spf13/afero"}, // pure functions
+	"snapshot":         {"net", "net/http"},
+	"generator":        {"net", "net/http", "github.com/minio/minio-go/v7"},
+	"generator/render": {"os", "io/fs", "net", "net/http", "github.com/spf13/afero"}, // no input or output, as the next five
+
+	"generator/internal/graph":  {"os", "io/fs", "github.com/spf13/afero"},
+	"generator/internal/pages":  {"os", "io/fs", "github.com/spf13/afero"},
+	"generator/internal/tables": {"os", "io/fs", "github.com/spf13/afero"},
+	"generator/internal/units":  {"os", "io/fs", "github.com/spf13/afero"},
+	"generator/internal/whole":  {"os", "io/fs", "github.com/spf13/afero"},
+
 	"server":            {"flag", "github.com/alecthomas/kong"},
 	"publisher":         {"flag", "github.com/alecthomas/kong", "net/http", "github.com/minio/minio-go/v7"},       // S3 belongs to storage
 	"report":            {"flag", "os", "net/http", "github.com/alecthomas/kong", "github.com/minio/minio-go/v7"}, // S3 belongs to storage

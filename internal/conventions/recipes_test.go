@@ -98,7 +98,7 @@ func keysOfRoutes(t *testing.T, config site.Config) map[*site.Route]bool {
 	t.Helper()
 	folder := t.TempDir()
 	if _, err := generator.ToPath(context.Background(), afero.FromIOFS{FS: fixtures.Demo()}, filepath.Join(folder, "site"), generator.Options{Config: config, NoSync: true}); err != nil {
-		t.Fatalf("generator/render: %v; a route without Computed needs a renderer, and a case in find.go unless below users or lists", err)
+		t.Fatalf("generator/render: %v; a route without Computed needs a renderer, and a case in internal/whole/find.go unless below users or lists", err)
 	}
 	seen := map[*site.Route]bool{}
 	err := fs.WalkDir(os.DirFS(filepath.Join(folder, "site")), ".", func(path string, _ fs.DirEntry, err error) error {

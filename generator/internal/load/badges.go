@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/followpress/followpress/generator/internal/graph"
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/site"
@@ -34,22 +35,22 @@ func (l *loader) readBadges(ctx context.Context) error {
 			l.Report.CountWithoutEffect(snapshot.TableBadges, summary.ListlessOwner)
 			return nil
 		}
-		g.Badges = append(g.Badges, render.AccountBadge{Account: account, Badge: render.Badge{Event: event, TokenID: strings.Clone(r.Value.TokenID)}})
+		g.Badges = append(g.Badges, graph.AccountBadge{Account: account, Badge: render.Badge{Event: event, TokenID: strings.Clone(r.Value.TokenID)}})
 		return checkSize("accounts", len(g.Accounts))
 	})
 	g.FillAccounts()
 	l.mergeBadges()
-	g.Badges = rules.OneBadge(g.Badges, func(a, b render.AccountBadge) int {
+	g.Badges = rules.OneBadge(g.Badges, func(a, b graph.AccountBadge) int {
 		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Event, b.Event))
-	}, func(a, b render.AccountBadge) int { return site.CompareTokenIDs(a.TokenID, b.TokenID) })
+	}, func(a, b graph.AccountBadge) int { return site.CompareTokenIDs(a.TokenID, b.TokenID) })
 	return err
 }
 
 func (l *loader) mergeBadges() {
 	g := l.graph
-	g.Badges = slices.DeleteFunc(g.Badges, func(b render.AccountBadge) bool { return l.badges.Decide(accountEvent{b.Account, b.Event}) })
+	g.Badges = slices.DeleteFunc(g.Badges, func(b graph.AccountBadge) bool { return l.badges.Decide(accountEvent{b.Account, b.Event}) })
 	for at, token := range l.badges.All() {
-		g.Badges = append(g.Badges, render.AccountBadge{Account: at.account, Badge: render.Badge{Event: at.event, TokenID: token}})
+		g.Badges = append(g.Badges, graph.AccountBadge{Account: at.account, Badge: render.Badge{Event: at.event, TokenID: token}})
 	}
 	l.badges = rules.RefreshedBadges[accountEvent]{}
 }

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/generator/internal/graph"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 )
@@ -20,7 +20,7 @@ type incomingRecords struct {
 const incomingBlockSize = 1 << 16
 
 type incomingBlock struct {
-	render.RecordList
+	graph.RecordList
 	runs  []listRun
 	added []int64 // nil unless the API is efp
 }
@@ -57,11 +57,11 @@ func (p *packedRecords) pack(rows []snapshotRow, timed bool) {
 	p.runs, p.added, p.late, p.forms, p.unknown = p.runs[:0], p.added[:0], p.late[:0], 0, 0
 	for i := range rows {
 		in := &rows[i].Value
-		if in.list == render.None {
+		if in.list == graph.None {
 			p.unknown++
 			continue
 		}
-		if in.data == render.None {
+		if in.data == graph.None {
 			p.late = append(p.late, lateRecord{p.Len(), in.address})
 		}
 		p.add(in.list, in.data, in.form)
@@ -78,7 +78,7 @@ func (in *incomingRecords) add(p *packedRecords, timed bool) {
 	last := len(in.blocks) - 1
 	if last < 0 || in.blocks[last].Room() < p.Len() {
 		room := max(incomingBlockSize, p.Len())
-		b := incomingBlock{RecordList: render.NewRecords(room)}
+		b := incomingBlock{RecordList: graph.NewRecords(room)}
 		if timed {
 			b.added = make([]int64, 0, room)
 		}
@@ -92,7 +92,7 @@ func (in *incomingRecords) add(p *packedRecords, timed bool) {
 
 // group groups the records by list, keeping the order of the snapshot within a list, and frees the
 // blocks. offsets are as in a graph.
-func (in *incomingRecords) group(lists int, timed bool, workers int) (offsets []uint64, records render.RecordList, added []int64) {
+func (in *incomingRecords) group(lists int, timed bool, workers int) (offsets []uint64, records graph.RecordList, added []int64) {
 	offsets = make([]uint64, lists+1)
 	for i := range in.blocks {
 		for _, run := range in.blocks[i].runs {
@@ -103,7 +103,7 @@ func (in *incomingRecords) group(lists int, timed bool, workers int) (offsets []
 		offsets[list+1] += offsets[list]
 	}
 	n := offsets[lists]
-	records = render.MakeRecords(int(n), int(in.forms))
+	records = graph.MakeRecords(int(n), int(in.forms))
 	if timed {
 		added = make([]int64, n)
 	}

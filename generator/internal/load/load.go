@@ -1,4 +1,4 @@
-// Package load reads the tables of a snapshot, and refreshed data, into a render.Graph.
+// Package load reads the tables of a snapshot, and refreshed data, into a graph.Graph.
 package load
 
 import (
@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/followpress/followpress/generator/internal/graph"
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/inorder"
@@ -19,7 +20,7 @@ import (
 
 // Graph reads a snapshot into a graph without ranks. It returns a *snapshot.RowError for an invalid
 // row.
-func Graph(ctx context.Context, o Options) (*render.Graph, error) {
+func Graph(ctx context.Context, o Options) (*graph.Graph, error) {
 	r := &reader{Options: o, file: map[snapshot.Table]string{}}
 	asOf, err := snapshot.ReadAsOf(r.Snapshot)
 	if err != nil {
@@ -36,7 +37,7 @@ func Graph(ctx context.Context, o Options) (*render.Graph, error) {
 			return nil, err
 		}
 	}
-	l := &loader{reader: r, graph: render.NewGraph(asOf), eventOf: map[string]uint32{}}
+	l := &loader{reader: r, graph: graph.NewGraph(asOf), eventOf: map[string]uint32{}}
 	read := []func(context.Context) error{l.readEvents, l.readLists, l.readAccounts, l.readRecords, l.readBadges}
 	var listOps *uint64
 	if r.Config.EFP() {
@@ -110,9 +111,9 @@ func (l *loader) readAccounts(ctx context.Context) error {
 		noTexts int             // number of omitted long texts
 		primary uint32          // list named as primary; None, or noList if the list does not exist
 	}
-	const noList = render.None - 1
+	const noList = graph.None - 1
 	convert := func(in *snapshot.Account) (row, error) {
-		r := row{address: in.Address, primary: render.None}
+		r := row{address: in.Address, primary: graph.None}
 		if in.ENS != nil {
 			var ens site.Profile
 			ens, r.long = in.ENS.Within(l.Config.ProfileLimits())
@@ -136,7 +137,7 @@ func (l *loader) readAccounts(ctx context.Context) error {
 		}
 		l.seen[account] = true
 		switch list := r.Value.primary; {
-		case list == render.None:
+		case list == graph.None:
 		case list == noList:
 			l.Report.CountWithoutEffect(snapshot.TableAccounts, summary.MissingPrimary)
 		case !rules.IsPrimary(account, g.Owners[list]):
@@ -168,10 +169,10 @@ func (l *loader) chooseNames() {
 	g := l.graph
 	for account := range g.Profiles.Len() {
 		if name := g.Profiles.Name(uint32(account)); len(name) > 0 {
-			g.Names = append(g.Names, render.LookupName{Name: l.texts.keep(string(name)), Account: uint32(account)})
+			g.Names = append(g.Names, graph.LookupName{Name: l.texts.keep(string(name)), Account: uint32(account)})
 		}
 	}
-	inorder.Sort(l.Workers, g.Names, func(a, b render.LookupName) int {
+	inorder.Sort(l.Workers, g.Names, func(a, b graph.LookupName) int {
 		if order := strings.Compare(a.Name, b.Name); order != 0 {
 			return order // without reading the profiles, which are far away in memory
 		}
@@ -182,7 +183,7 @@ func (l *loader) chooseNames() {
 			g.Profiles.Unname(g.Names[i].Account) // another account has this name
 		}
 	}
-	g.Names = slices.CompactFunc(g.Names, func(a, b render.LookupName) bool { return a.Name == b.Name })
+	g.Names = slices.CompactFunc(g.Names, func(a, b graph.LookupName) bool { return a.Name == b.Name })
 }
 
 func (l *loader) namesake(account uint32) rules.Namesake {

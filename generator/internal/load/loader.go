@@ -4,16 +4,16 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/generator/internal/graph"
 	"github.com/followpress/followpress/site/rules"
 )
 
 // maxItems bounds accounts, lists and texts, so that their numbers do not use the bit OtherData.
-const maxItems = int64(render.OtherData - 1)
+const maxItems = int64(graph.OtherData - 1)
 
 type loader struct {
 	*reader
-	graph    *render.Graph
+	graph    *graph.Graph
 	texts    texts // texts of the graph
 	eventOf  map[string]uint32
 	seen     []bool // by account: whether it had a row

@@ -4,7 +4,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/generator/internal/graph"
 )
 
 // TestBytesPerRecord: a record takes 5 bytes, and 5 more while records are grouped by list.
@@ -19,7 +19,7 @@ func TestBytesPerRecord(t *testing.T) {
 	}
 	var in incomingRecords
 	rows := make([]snapshotRow, 1<<10)
-	p := packedRecords{incomingBlock: incomingBlock{RecordList: render.NewRecords(len(rows))}}
+	p := packedRecords{incomingBlock: incomingBlock{RecordList: graph.NewRecords(len(rows))}}
 	read := allocated(func() {
 		for i := 0; i < n; i += len(rows) {
 			for j := range rows {

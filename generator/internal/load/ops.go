@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/followpress/followpress/generator/internal/graph"
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/site"
@@ -41,12 +42,12 @@ func (l *loader) readOps(ctx context.Context) error {
 		return err // impossible: checked by snapshot.ReadAsOf
 	}
 	keptFrom := l.keptFrom(from)
-	h, err := render.NewHistory(g)
+	h, err := graph.NewHistory(g)
 	if err != nil {
 		return err
 	}
 	convert := func(o *snapshot.Op) (in incomingOp, err error) {
-		in.row, in.list, in.account = *o, render.None, render.None
+		in.row, in.list, in.account = *o, graph.None, graph.None
 		in.row.TokenID, in.row.Op = "", nil
 		if list, ok := g.Lists.Find(o.TokenID); ok {
 			in.list = list
@@ -72,7 +73,7 @@ func (l *loader) readOps(ctx context.Context) error {
 	rows := readerOf(l.reader, snapshot.TableOps, func(r snapshot.Row[incomingOp]) error {
 		in := &r.Value
 		switch {
-		case in.list == render.None:
+		case in.list == graph.None:
 			l.Report.CountWithoutEffect(snapshot.TableOps, summary.UnknownList)
 			return nil
 		case in.code == 0:
@@ -86,7 +87,7 @@ func (l *loader) readOps(ctx context.Context) error {
 		if in.row.Time < keptFrom {
 			return nil
 		}
-		if in.account == render.None {
+		if in.account == graph.None {
 			in.account = h.Account(in.address)
 		}
 		h.Add(&in.row, in.list, in.account, in.code, in.tag)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/generator/internal/graph"
 	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
@@ -17,20 +17,20 @@ func (l *loader) readRecords(ctx context.Context) error {
 	g := l.graph
 	l.Progress.Stage("records", 0)
 	var late []site.Address // accounts that only records name
-	numbers := render.NewNumbering(&late)
+	numbers := graph.NewNumbering(&late)
 	known := len(g.Accounts) // accounts of rows and of lists
-	caches := sync.Pool{New: func() any { return &rowCache{forms: render.NewFormCache(&g.Forms)} }}
+	caches := sync.Pool{New: func() any { return &rowCache{forms: graph.NewFormCache(&g.Forms)} }}
 	convert := func(r *snapshot.Record) (in incomingRecord, err error) {
 		cache := caches.Get().(*rowCache)
 		defer caches.Put(cache)
-		if in.list = cache.list(&g.Lists, r.TokenID); in.list == render.None {
+		if in.list = cache.list(&g.Lists, r.TokenID); in.list == graph.None {
 			return in, nil
 		}
-		in.form, in.added, in.data = cache.forms.Number(r.Version, r.Type, r.Tags), r.Added, render.None
+		in.form, in.added, in.data = cache.forms.Number(r.Version, r.Type, r.Tags), r.Added, graph.None
 		var ok bool
 		if in.address, ok = r.Address(); !ok {
 			n := g.OtherText(r.Data)
-			in.data, err = n|render.OtherData, checkSize("texts", int(n)+1)
+			in.data, err = n|graph.OtherData, checkSize("texts", int(n)+1)
 		}
 		return in, err
 	}
@@ -75,17 +75,17 @@ func (l *loader) readRecords(ctx context.Context) error {
 }
 
 // numberAddresses numbers the known addresses of records, several at a time.
-func numberAddresses(known *render.Numbering[site.Address], rows []snapshotRow) {
-	var addresses [render.AtOnce]site.Address
-	var numbers [render.AtOnce]uint32
+func numberAddresses(known *graph.Numbering[site.Address], rows []snapshotRow) {
+	var addresses [graph.AtOnce]site.Address
+	var numbers [graph.AtOnce]uint32
 	for len(rows) > 0 {
-		some := rows[:min(render.AtOnce, len(rows))]
+		some := rows[:min(graph.AtOnce, len(rows))]
 		for i := range some {
 			addresses[i] = some[i].Value.address
 		}
 		known.FindAll(addresses[:len(some)], numbers[:len(some)])
 		for i := range some {
-			if in := &some[i].Value; in.data == render.None && in.list != render.None {
+			if in := &some[i].Value; in.data == graph.None && in.list != graph.None {
 				in.data = numbers[i]
 			}
 		}
@@ -95,18 +95,18 @@ func numberAddresses(known *render.Numbering[site.Address], rows []snapshotRow) 
 
 // A rowCache caches lookups of a worker: successive records mostly belong to one list.
 type rowCache struct {
-	forms  render.FormCache
+	forms  graph.FormCache
 	token  []byte
 	number uint32 // number of the list; None for an unknown one
 }
 
 // list returns the number of a list, None for an unknown one.
-func (c *rowCache) list(lists *render.Numbering[string], token string) uint32 {
+func (c *rowCache) list(lists *graph.Numbering[string], token string) uint32 {
 	if string(c.token) != token {
 		c.token = append(c.token[:0], token...)
 		var ok bool
 		if c.number, ok = lists.Find(token); !ok {
-			c.number = render.None
+			c.number = graph.None
 		}
 	}
 	return c.number

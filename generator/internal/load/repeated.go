@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/generator/internal/graph"
 	"github.com/followpress/followpress/site/rules"
 )
 
@@ -70,7 +70,7 @@ type mergedForm struct {
 
 // A merger merges equal records, one list after another. It reuses its memory.
 type merger struct {
-	graph   *render.Graph
+	graph   *graph.Graph
 	merged  *mergedForms
 	seen    []uint32 // hash table of record indexes plus 1
 	repeats []repeat
@@ -122,7 +122,7 @@ var spread = rand.Uint64() | 1
 
 // firstSlot returns the slot of the first record with the identity of r, or an empty one. len(seen)
 // is a power of 2.
-func firstSlot(seen []uint32, records *render.RecordList, r render.PackedRecord) *uint32 {
+func firstSlot(seen []uint32, records *graph.RecordList, r graph.PackedRecord) *uint32 {
 	at := (uint64(r.Data) | uint64(r.Kind)<<32) * spread >> (bits.LeadingZeros(uint(len(seen)-1)) & 63)
 	for ; ; at++ {
 		slot := &seen[at&uint64(len(seen)-1)]
@@ -137,7 +137,7 @@ func firstSlot(seen []uint32, records *render.RecordList, r render.PackedRecord)
 
 // mergeTags adds the tags of repeats to records of a list. It adds only final sets to the graph:
 // with intermediate sets, memory would grow with the square of the repeats.
-func (m *merger) mergeTags(list uint32, records *render.RecordList) {
+func (m *merger) mergeTags(list uint32, records *graph.RecordList) {
 	if len(m.repeats) == 0 {
 		return
 	}

@@ -28,4 +28,4 @@ func FolderAt(files afero.Fs, path string, config site.Config) Destination {
 func TarAt(files afero.Fs, path string) Destination { return &tarDestination{files: files, path: path} }
 
 // To returns an output that writes one file per object at the root of a file system.
-func To(files afero.Fs) Output { return &folder{files: files, path: "/"} }
+func To(files afero.Fs) Output { return &folderOutput{files: files, path: "/"} }

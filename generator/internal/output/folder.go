@@ -14,8 +14,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A folder is an output of one file per object.
-type folder struct {
+// A folderOutput is an output of one file per object.
+type folderOutput struct {
 	files afero.Fs
 	path  string // path of the new site
 	live  string // path of the live site; "" if there is none
@@ -33,7 +33,7 @@ func (d *folderDestination) Check(context.Context) (*Live, error) {
 }
 
 func (d *folderDestination) Create(next string, p *Plan, _ string) (Output, func() error, error) {
-	return &folder{files: d.files, path: next, live: d.path, plan: p}, func() error { return nil }, nil
+	return &folderOutput{files: d.files, path: next, live: d.path, plan: p}, func() error { return nil }, nil
 }
 
 // Look returns an output that compares the files of the live site with rendered objects.
@@ -43,12 +43,12 @@ func (d *folderDestination) Look() *Look {
 
 // A folderBatch writes files.
 type folderBatch struct {
-	*folder
+	*folderOutput
 	made madeFolders
 }
 
-func (f *folder) Begin() Batch       { return &folderBatch{folder: f} }
-func (f *folder) Finish(Batch) error { return nil }
+func (f *folderOutput) Begin() Batch       { return &folderBatch{folderOutput: f} }
+func (f *folderOutput) Finish(Batch) error { return nil }
 
 func (b *folderBatch) Put(entry site.Entry, body []byte) error {
 	name := filepath.Join(b.path, filepath.FromSlash(string(entry.Key)))

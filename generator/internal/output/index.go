@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/generator/internal/whole"
 	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/inorder"
 	"github.com/followpress/followpress/site"
@@ -31,7 +31,7 @@ type Index struct {
 
 // A Rendering configures the rendering of a site.
 type Rendering struct {
-	Site     *render.Site
+	Of       *whole.Site
 	Inputs   *site.Inputs             // for the root; nil if not wanted
 	Workers  int                      // goroutines
 	Temp     func() (*os.File, error) // creates the file for entries of the manifest; nil if they stay in memory
@@ -41,12 +41,12 @@ type Rendering struct {
 // Render renders every object and the manifest into out, and returns the index of the site, which
 // the caller must close.
 func (r *Rendering) Render(ctx context.Context, out Output) (*Index, error) {
-	entries := newEntryStore(r.Site.Config.BasePath, r.Site.Objects(), r.Temp)
-	err := renderAll(ctx, r.Site, r.Workers, out, entries, r.Progress)
+	entries := newEntryStore(r.Of.Config.BasePath, r.Of.Objects(), r.Temp)
+	err := renderAll(ctx, r.Of, r.Workers, out, entries, r.Progress)
 	if err != nil {
 		return nil, errors.Join(err, entries.close())
 	}
-	x, err := newIndex(ctx, r.Site, r.Inputs, entries, r.Workers, out)
+	x, err := newIndex(ctx, r.Of, r.Inputs, entries, r.Workers, out)
 	if err != nil {
 		return nil, errors.Join(err, entries.close())
 	}
@@ -63,12 +63,12 @@ func (r *Rendering) Again(ctx context.Context, x *Index, out Output) error {
 
 // Objects renders every object into out, without the manifest and the root.
 func (r *Rendering) Objects(ctx context.Context, out Output) error {
-	return renderAll(ctx, r.Site, r.Workers, out, nil, r.Progress)
+	return renderAll(ctx, r.Of, r.Workers, out, nil, r.Progress)
 }
 
 // newIndex makes the root for the rendered objects, and renders the manifest into out. inputs may
 // be nil.
-func newIndex(ctx context.Context, s *render.Site, inputs *site.Inputs, entries *entryStore, workers int, out Output) (*Index, error) {
+func newIndex(ctx context.Context, s *whole.Site, inputs *site.Inputs, entries *entryStore, workers int, out Output) (*Index, error) {
 	x := &Index{entries: entries, workers: workers, digests: shards.NewDigests(entries.digits), Root: NewRoot(s, entries.digits)}
 	x.Root.Inputs = inputs
 	x.Root.Counts.Objects, x.Root.Counts.Bytes = int(entries.objects.Load()), entries.bytes.Load()
@@ -81,7 +81,7 @@ func newIndex(ctx context.Context, s *render.Site, inputs *site.Inputs, entries 
 
 // NewRoot returns the root of a site without its inputs, its manifest, and the numbers of objects
 // and bytes, which are known only after rendering.
-func NewRoot(s *render.Site, shardDigits int) site.Root {
+func NewRoot(s *whole.Site, shardDigits int) site.Root {
 	g := s.Graph
 	return site.Root{
 		Format: site.Format, AsOf: g.AsOf, Config: s.Config, BucketDigits: s.BucketDigits, TokenDigits: s.TokenDigits, ShardDigits: shardDigits,

@@ -8,7 +8,8 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/generator/internal/units"
+	"github.com/followpress/followpress/generator/internal/whole"
 	"github.com/followpress/followpress/internal/inorder"
 )
 
@@ -21,11 +22,11 @@ const (
 
 // A chunk is a range of units of one kind.
 type chunk struct {
-	kind     render.UnitKind
+	kind     units.Kind
 	from, to int
 }
 
-func chunksOf(s *render.Site) iter.Seq2[chunk, error] {
+func chunksOf(s *whole.Site) iter.Seq2[chunk, error] {
 	return func(yield func(chunk, error) bool) {
 		for _, p := range s.Kinds {
 			for from := 0; from < p.Units; {
@@ -40,7 +41,7 @@ func chunksOf(s *render.Site) iter.Seq2[chunk, error] {
 }
 
 // endOf returns the end of the chunk that begins with a unit.
-func endOf(p *render.UnitKind, from int) int {
+func endOf(p *units.Kind, from int) int {
 	to := from
 	for records := 0; to < min(from+unitsPerChunk, p.Units) && records < recordsPerChunk; to++ {
 		if p.Records != nil {
@@ -52,7 +53,7 @@ func endOf(p *render.UnitKind, from int) int {
 
 // renderAll renders every object of a site into out, and adds their entries to all, unless it is
 // nil.
-func renderAll(ctx context.Context, s *render.Site, workers int, out Output, all *entryStore, progress Progress) error {
+func renderAll(ctx context.Context, s *whole.Site, workers int, out Output, all *entryStore, progress Progress) error {
 	budget := semaphore.NewWeighted(int64(workers) * budgetPerWorker)
 	free := sync.Pool{New: func() any { return &chunkBuffers{hasher: newHasher()} }}
 	rendered := int64(0)
@@ -66,7 +67,7 @@ func renderAll(ctx context.Context, s *render.Site, workers int, out Output, all
 					free.Put(buffers)
 				}
 			}()
-			var s render.Scratch
+			var s units.Scratch
 			for unit := c.from; unit < c.to && p.err == nil; unit++ {
 				c.kind.Render(unit, &s, p.emit)
 			}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/followpress/followpress/generator/internal/graph"
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/internal/inorder"
 	"github.com/followpress/followpress/site"
@@ -21,7 +22,7 @@ import (
 )
 
 // All counts and ranks all accounts. Only primary lists count.
-func All(ctx context.Context, g *render.Graph, workers int, config site.Config) (*render.Ranks, error) {
+func All(ctx context.Context, g *graph.Graph, workers int, config site.Config) (*graph.Ranks, error) {
 	efp, leaders := config.EFP(), [render.Boards]int{}
 	for m := range leaders {
 		leaders[m] = config.LeaderboardMax
@@ -29,7 +30,7 @@ func All(ctx context.Context, g *render.Graph, workers int, config site.Config) 
 	if config.Explorer {
 		leaders[rules.Followers] = max(leaders[rules.Followers], render.TopAccounts)
 	}
-	r := &render.Ranks{}
+	r := &graph.Ranks{}
 	counted := render.Measures
 	if efp {
 		counted = render.Boards
@@ -89,16 +90,16 @@ func sortByAddress(ctx context.Context, addresses []site.Address, workers int) (
 }
 
 // Hold replaces the shown ranks by the held ones. Only accounts whose counts changed get new ranks.
-func Hold(g *render.Graph, r *render.Ranks, held *ranks.Held) {
+func Hold(g *graph.Graph, r *graph.Ranks, held *ranks.Held) {
 	r.Held = held.Body
 	var same [render.Measures]map[uint32]uint32 // by count: number of accounts so far
 	for m := range same {
 		same[m] = map[uint32]uint32{}
 		r.Shown[m] = make([]uint32, len(g.Accounts))
 	}
-	var addresses [render.AtOnce]site.Address
-	var counts [render.AtOnce]ranks.Counts
-	var accounts [render.AtOnce]uint32
+	var addresses [graph.AtOnce]site.Address
+	var counts [graph.AtOnce]ranks.Counts
+	var accounts [graph.AtOnce]uint32
 	n := 0
 	add := func() {
 		g.Numbers.FindAll(addresses[:n], accounts[:n])
@@ -108,7 +109,7 @@ func Hold(g *render.Graph, r *render.Ranks, held *ranks.Held) {
 					continue
 				}
 				same[m][count]++
-				if account != render.None && r.Count[m][account] == count {
+				if account != graph.None && r.Count[m][account] == count {
 					r.Shown[m][account] = same[m][count] // among accounts with this count
 				}
 			}
@@ -167,7 +168,7 @@ type classes struct {
 type tally struct{ holder, held []rules.Measure }
 
 // classesOf returns the classes of forms, for the first measures only.
-func classesOf(forms *render.Forms, measures rules.Measure) *classes {
+func classesOf(forms *graph.Forms, measures rules.Measure) *classes {
 	c := &classes{byForm: make([]class, len(forms.ByNumber))}
 	others := func(m rules.Measure) bool { return m >= measures }
 	for n, form := range forms.ByNumber {
@@ -196,19 +197,19 @@ func (f *follows) of(account uint32) []uint32 {
 
 // count counts the records of primary lists, and returns who follows whom. Many lists hold one
 // account, so several goroutines add to its counts.
-func count(ctx context.Context, g *render.Graph, r *render.Ranks, classes *classes, workers int) (*follows, error) {
+func count(ctx context.Context, g *graph.Graph, r *graph.Ranks, classes *classes, workers int) (*follows, error) {
 	f := &follows{begin: make([]uint64, len(g.Accounts)), n: make([]uint32, len(g.Accounts))}
 	total := uint64(0)
 	for account, list := range g.Primary {
 		f.begin[account] = total
-		if list != render.None {
+		if list != graph.None {
 			total += uint64(g.Length(list))
 		}
 	}
 	f.all = make([]uint32, total) // one allocation for all
 	return f, inorder.Chunks(ctx, workers, len(g.Primary), func(account int) error {
 		list := g.Primary[account]
-		if list == render.None {
+		if list == graph.None {
 			return nil
 		}
 		to := f.all[f.begin[account]:][:0:g.Length(list)]
@@ -216,7 +217,7 @@ func count(ctx context.Context, g *render.Graph, r *render.Ranks, classes *class
 		for i := range records.Len() {
 			class := classes.byForm[records.Form(i)]
 			about := records.Data(i)
-			if class == 0 || about&render.OtherData != 0 {
+			if class == 0 || about&graph.OtherData != 0 {
 				continue
 			}
 			if class.state() == rules.Follow {
@@ -240,7 +241,7 @@ func count(ctx context.Context, g *render.Graph, r *render.Ranks, classes *class
 
 // countMutuals counts the pairs of accounts that follow each other, for both. A list holds an
 // account by at most one record.
-func countMutuals(ctx context.Context, r *render.Ranks, f *follows, workers int) error {
+func countMutuals(ctx context.Context, r *graph.Ranks, f *follows, workers int) error {
 	mutuals := r.Count[rules.Mutuals]
 	return inorder.Chunks(ctx, workers, len(f.n), func(i int) error {
 		account := uint32(i)
@@ -260,7 +261,7 @@ func countMutuals(ctx context.Context, r *render.Ranks, f *follows, workers int)
 }
 
 // order ranks by one measure: count descending, then address ascending.
-func order(r *render.Ranks, m rules.Measure, byAddress []uint32, leaders int) {
+func order(r *graph.Ranks, m rules.Measure, byAddress []uint32, leaders int) {
 	count := r.Count[m]
 	// next is, by count, the number of accounts ranked before the next one with this count.
 	most := uint32(0)
