@@ -246,9 +246,7 @@ func TestADryRunOnlyReads(t *testing.T) {
 		bucket, f := s.Bucket(t), newFront(t, s, nil)
 		from := demoSite(t, "site")
 		args := []string{"--site", from, "--dest", "s3://" + bucket, "--endpoint", f.URL, "--report", "-"}
-		if status, _, stderr := runPublish(args...); status != command.Done {
-			t.Fatal(stderr)
-		}
+		done(t, "publish", args...)
 		otherSite(t, from)
 		before := contents(t, s, bucket)
 		clear(f.count)

@@ -28,26 +28,21 @@ import (
 	"github.com/followpress/followpress/storage/checked"
 )
 
+// keyFile writes the private key into a file for --sign, and returns its path.
+func keyFile(t *testing.T, k testkey.Key) string {
+	t.Helper()
+	dir := t.TempDir()
+	writeFile(t, dir, "key", k.Private)
+	return filepath.Join(dir, "key")
+}
+
 // Publish refuses forged ranks in a signed bucket, and --ranks-from=none computes new ones.
 func TestForgedRanksAreNotSigned(t *testing.T) {
 	k, to := testkey.New(t, "follow.example"), filepath.Join(t.TempDir(), "out")
-	file := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(file, []byte(k.Private), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := keyFile(t, k)
 	args := []string{"--snapshot", demoSnapshot(t, asItIs), "--dest", "file://" + to, "--api", "efp", "--ranks-every", "24h", "--sign", file}
-	if status, _, stderr := runPublish(args...); status != command.Done {
-		t.Fatalf("first publish: got status %d: %s", status, stderr)
-	}
-	path := filepath.Join(to, "_ranks")
-	honest, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	forged := forgedRanks(t, honest)
-	if err := os.WriteFile(path, forged, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	done(t, "publish", args...)
+	writeFile(t, to, "_ranks", string(forgedRanks(t, []byte(body(t, to, "_ranks")))))
 	signed := readSite(t, to)
 	status, _, stderr := runPublish(args...)
 	if status != command.Failed || !strings.Contains(stderr, "no key of this run signed the site with these ranks") || !strings.Contains(stderr, "--ranks-from=none") {
@@ -56,9 +51,7 @@ func TestForgedRanksAreNotSigned(t *testing.T) {
 	if got := readSite(t, to); got["_site"] != signed["_site"] || got["_site.note"] != signed["_site.note"] {
 		t.Error("forged ranks: the site was replaced")
 	}
-	if status, _, stderr := runPublish(append(args, "--ranks-from", "none")...); status != command.Done {
-		t.Errorf("--ranks-from=none: got status %d: %s", status, stderr)
-	}
+	done(t, "publish", append(args, "--ranks-from", "none")...)
 	// Publish plans by the manifest, so only verify and repair notice an object changed without it.
 	// The next site does not depend on that object.
 	if got := readSite(t, to); got["_site"] != signed["_site"] {
@@ -86,27 +79,14 @@ func forgedRanks(t *testing.T, honest []byte) []byte {
 // A signed site takes only refreshes signed by a known key, and publish reports how many it left
 // out.
 func TestRefreshesNeedASignature(t *testing.T) {
-	k, to := testkey.New(t, "follow.example"), filepath.Join(t.TempDir(), "out")
-	file := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(file, []byte(k.Private), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	snapshot := demoSnapshot(t, asItIs)
-	args := []string{"--snapshot", snapshot, "--dest", "file://" + to, "--api", "efp", "--sign", file}
-	if status, _, stderr := runPublish(args...); status != command.Done {
-		t.Fatalf("first publish: got status %d: %s", status, stderr)
-	}
+	to, snapshot := filepath.Join(t.TempDir(), "out"), demoSnapshot(t, asItIs)
+	args := []string{"--snapshot", snapshot, "--dest", "file://" + to, "--api", "efp", "--sign", keyFile(t, testkey.New(t, "follow.example"))}
+	done(t, "publish", args...)
 	signed := readSite(t, to)
 	for name, body := range map[string]string{
 		"details/101": `{"name":"vitalik.eth","fresh":9000000000000}`, "details/None": "junk", "badges/101": "{}", "notes": "",
 	} {
-		path := filepath.Join(to, "_refresh", filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(body), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, to, "_refresh/"+name, body)
 	}
 	status, _, stderr := runPublish(append(args, "--refreshed", filepath.Join(to, "_refresh"))...)
 	if status != command.Done || !strings.Contains(stderr, "4 without effect (nobody has signed it)") {
@@ -147,9 +127,7 @@ func TestSignFromPipe(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if status, _, stderr := runPublish("--site", out, "--dest", "file://"+folder, "--sign", fmt.Sprintf("/dev/fd/%d", r.Fd())); status != 0 {
-		t.Fatalf("got status %d: %s", status, stderr)
-	}
+	done(t, "publish", "--site", out, "--dest", "file://"+folder, "--sign", fmt.Sprintf("/dev/fd/%d", r.Fd()))
 	signed, err := os.ReadFile(filepath.Join(folder, "_site.note"))
 	if err != nil {
 		t.Fatal(err)
@@ -218,10 +196,7 @@ func sampled(t *testing.T, inShard func(shard string) bool, n int, altered memsi
 		Counts: site.Counts{Objects: len(objects)}}, objects)
 	put := func(s memsite.Site) {
 		for key, body := range s {
-			name := filepath.Join(folder, filepath.FromSlash(string(key)))
-			if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(body), 0o644)); err != nil {
-				t.Fatal(err)
-			}
+			writeFile(t, folder, string(key), body)
 		}
 	}
 	put(k.Sign(t, made, 1))
@@ -302,19 +277,10 @@ type vault struct {
 
 func newVault(t *testing.T) *vault {
 	t.Helper()
-	v := &vault{key: testkey.New(t, "follow.example"), refresher: testkey.New(t, "refresher"), file: filepath.Join(t.TempDir(), "key"), bucket: filepath.Join(t.TempDir(), "out")}
-	if err := os.WriteFile(v.file, []byte(v.key.Private), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	at := func(asOf string, change func(t *testing.T, dir string)) string {
-		dir := demoSnapshot(t, change)
-		if err := os.WriteFile(filepath.Join(dir, "meta.json"), []byte(`{"format":1,"as_of":"`+asOf+`"}`), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return dir
-	}
-	before, honest := at("2026-01-01T00:00:00Z", asItIs), filepath.Join(t.TempDir(), "out")
-	v.after = at("2026-01-01T01:00:00Z", aFollow)
+	v := &vault{key: testkey.New(t, "follow.example"), refresher: testkey.New(t, "refresher"), bucket: filepath.Join(t.TempDir(), "out")}
+	v.file = keyFile(t, v.key)
+	before, honest := snapshotAsOf(t, "2026-01-01T00:00:00Z", asItIs), filepath.Join(t.TempDir(), "out")
+	v.after = snapshotAsOf(t, "2026-01-01T01:00:00Z", aFollow)
 	for _, to := range []string{v.bucket, honest} {
 		writeFile(t, to, refreshedKey, signedRefresh(t, v.refresher, refreshedKey, `{"name":"refreshed.eth","fresh":9000000000000}`))
 	}
@@ -526,13 +492,7 @@ func steal(t *testing.T, random *rand.Rand, to string, old memsite.Site) string 
 		return "remove " + key
 	}
 	kind := kinds[random.IntN(len(kinds))]
-	path := filepath.Join(to, filepath.FromSlash(key))
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, kind.body(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, to, key, string(kind.body()))
 	return fmt.Sprintf("%s %s", kind.name, key)
 }
 

@@ -1,9 +1,7 @@
 package publish
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -24,7 +22,6 @@ import (
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/storage"
 	"github.com/followpress/followpress/storage/parts"
 )
@@ -82,11 +79,7 @@ type renderedReport struct {
 // publishedFrom publishes a snapshot and returns the report.
 func publishedFrom(t *testing.T, snapshot, dest string, args ...string) *renderedReport {
 	t.Helper()
-	status, stdout, stderr := runPublish(append([]string{"--snapshot", snapshot, "--dest", dest, "--report", "-"}, args...)...)
-	report := &renderedReport{}
-	if err := json.Unmarshal([]byte(stdout), report); err != nil || status != command.Done {
-		t.Fatalf("got status %d: %s, %v", status, stderr, err)
-	}
+	report, stderr := reported[*renderedReport](t, "publish", append([]string{"--snapshot", snapshot, "--dest", dest}, args...)...)
 	if r := report.Rendered; r == nil || r.Snapshot != snapshot || r.Counts != report.Site || !strings.Contains(stderr, "not written: objects are rendered on request") {
 		t.Fatalf("got %+v and %s, want the report of the generation too", report.Rendered, stderr)
 	}
@@ -123,9 +116,7 @@ func TestPublishASnapshot(t *testing.T) {
 			if status, _, stderr := runPublish("--site", generated(t, second, "site.tar", config), "--dest", dest); status != command.Done || !strings.Contains(stderr, "unchanged") {
 				t.Errorf("the site: got status %d and %s, want it unchanged", status, stderr)
 			}
-			if status, _, stderr := run("verify", "--dest", dest); status != command.Done {
-				t.Errorf("verify: got status %d: %s", status, stderr)
-			}
+			done(t, "verify", "--dest", dest)
 		})
 	}
 }
@@ -141,34 +132,18 @@ func TestPublishHeldRanks(t *testing.T) {
 			t.Errorf("got ranks %+v, want those of %s", report.Rendered.Ranks, want)
 		}
 	}
-	at := func(asOf string, change func(t *testing.T, dir string)) string {
-		dir := demoSnapshot(t, change)
-		if err := os.WriteFile(filepath.Join(dir, "meta.json"), []byte(`{"format":1,"as_of":"`+asOf+`"}`), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return dir
-	}
 	const first, hour, day = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z", "2026-01-02T00:00:00Z"
-	stored := func() string {
-		t.Helper()
-		body, err := os.ReadFile(filepath.Join(to, "_ranks"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(body)
-	}
-	every(at(first, asItIs), first)
+	stored := func() string { return body(t, to, "_ranks") }
+	every(snapshotAsOf(t, first, asItIs), first)
 	before := stored()
-	if every(at(hour, aFollow), first); stored() != before {
+	if every(snapshotAsOf(t, hour, aFollow), first); stored() != before {
 		t.Error("got another object _ranks within the day, want the same")
 	}
-	if every(at(day, aFollow), day); stored() == before {
+	if every(snapshotAsOf(t, day, aFollow), day); stored() == before {
 		t.Error("got the same object _ranks a day later, want another one")
 	}
-	if err := os.WriteFile(filepath.Join(to, "_ranks"), []byte("ranks"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if status, _, stderr := runPublish("--snapshot", at(day, asItIs), "--dest", "file://"+to, "--api", "efp", "--ranks-every", "24h"); status != command.Failed ||
+	writeFile(t, to, "_ranks", "ranks")
+	if status, _, stderr := runPublish("--snapshot", snapshotAsOf(t, day, asItIs), "--dest", "file://"+to, "--api", "efp", "--ranks-every", "24h"); status != command.Failed ||
 		!strings.Contains(stderr, "the destination: file://"+to+": _ranks: it is cut off, or something else: malformed object; repair it, or delete it there") {
 		t.Errorf("got status %d and %s, want an error that says what to do", status, stderr)
 	}
@@ -218,11 +193,7 @@ func TestPublishASnapshotWithAnInvalidRow(t *testing.T) {
 // effect.
 func TestPublishReadsASnapshotOnce(t *testing.T) {
 	dir := demoSnapshot(t, asItIs)
-	want, err := storage.OpenSite(t.Context(), generated(t, dir, "site.tar", site.Config{}), storage.S3Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer want.Close()
+	want := readSite(t, generated(t, dir, "site", site.Config{}))
 	from := source{Snapshot: dir}
 	run := session{progress: command.NewProgress(io.Discard), stderr: io.Discard}
 	opened, _, err := from.opener("", &signing{})(t.Context(), run, storage.S3Options{})
@@ -233,38 +204,8 @@ func TestPublishReadsASnapshotOnce(t *testing.T) {
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	root, err := want.Get(t.Context(), site.RootKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := site.ParseRoot(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys := []site.Key{site.RootKey}
-	for _, name := range shards.Names(&parsed) {
-		keys = append(keys, site.ManifestKey(name))
-		if len(name) < parsed.ShardDigits {
-			continue
-		}
-		body, err := want.Get(t.Context(), site.ManifestKey(name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		manifest, err := shards.Parse(name, body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range manifest.Objects {
-			keys = append(keys, e.Key)
-		}
-	}
-	for _, key := range keys {
-		body, err := want.Get(t.Context(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := opened.Get(t.Context(), key); err != nil || !bytes.Equal(got, body) {
+	for key, body := range want {
+		if got, err := opened.Get(t.Context(), key); err != nil || string(got) != body {
 			t.Errorf("%s: got %.100s and %v, want %.100s", key, got, err, body)
 		}
 	}
@@ -334,11 +275,7 @@ func readSite(t *testing.T, folder string) memsite.Site {
 // publishedSite publishes a site and returns the report.
 func publishedSite(t *testing.T, at, dest string, args ...string) *publisher.Report {
 	t.Helper()
-	status, stdout, stderr := runPublish(append([]string{"--site", at, "--dest", dest, "--report", "-"}, args...)...)
-	report := &publisher.Report{}
-	if err := json.Unmarshal([]byte(stdout), report); err != nil || status != command.Done {
-		t.Fatalf("got status %d: %s, %v", status, stderr, err)
-	}
+	report, _ := reported[*publisher.Report](t, "publish", append([]string{"--site", at, "--dest", dest}, args...)...)
 	return report
 }
 
@@ -364,9 +301,7 @@ func TestPublishParts(t *testing.T) {
 			t.Errorf("one more follow: got %q with %d of %d objects put, want a few", report.Outcome, report.Done.Put, report.Site.Objects)
 		}
 		equalFolders(t, to, second)
-		if status, _, stderr := run("repair", "--site", parts, "--dest", dest); status != command.Done {
-			t.Errorf("repair: got status %d: %s", status, stderr)
-		}
+		done(t, "repair", "--site", parts, "--dest", dest)
 	}
 }
 
