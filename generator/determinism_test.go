@@ -81,7 +81,7 @@ func sameBytes(t testing.TB, dir string, names ...string) {
 // pieces.
 func TestWorkersDoNotMatterAtScale(t *testing.T) {
 	t.Parallel()
-	files := syntheticSnapshot(t, graph.Options{Accounts: 9000, Lists: 9000, Records: 120_000, Seed: 5, Added: true}).fs()
+	files := syntheticSnapshot(t, graph.Options{Accounts: 8400, Lists: 8400, Records: 70_000, Seed: 5, Added: true}).fs()
 	for _, api := range []string{site.APISpec, site.APIEFP} {
 		var want []byte
 		for _, workers := range []int{1, 7} {

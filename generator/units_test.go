@@ -171,8 +171,8 @@ func TestUnitsEqualSite(t *testing.T) {
 	}
 	for name, s := range all {
 		for api, config := range configs {
-			if name == "hub" && api == "spec" || name == "long lists" && api == "lookup" {
-				continue // without heads; tables of names are short
+			if name == "hub" && api == "spec" || api == "lookup" && slices.Contains([]string{"hub", "long lists", "conformance"}, name) {
+				continue // without heads; large graphs, in which only the same objects of names are missing as in others
 			}
 			t.Run(name+" "+api, func(t *testing.T) {
 				t.Parallel()

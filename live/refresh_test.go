@@ -179,7 +179,7 @@ func TestRefreshesAreNeverLost(t *testing.T) {
 					}
 					for _, target := range reads {
 						clients.Go(func() {
-							pause := upTo(10 * time.Millisecond)
+							pause := upTo(30 * time.Millisecond)
 							for ctx.Err() == nil {
 								pause()
 								least := newest.Load()

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/followpress/followpress/internal/rawjson"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/report"
@@ -26,8 +27,8 @@ import (
 // their objects finds.
 func TestNaive(t *testing.T) {
 	t.Parallel()
-	const seeds uint64 = 6   // number of seeds per configuration; the race detector takes some seconds for each
-	var seen [7]atomic.Int64 // how often a pair had something of each kind
+	seeds := uint64(servers.Rounds(3, 6)) // number of seeds per configuration
+	var seen [7]atomic.Int64              // how often a pair had something of each kind
 	t.Cleanup(func() {
 		for i := range seen {
 			if seen[i].Load() < int64(seeds)/2 {
@@ -41,7 +42,7 @@ func TestNaive(t *testing.T) {
 				t.Parallel()
 				before := read(t, naive.Random(seed))
 				after := altered(before, seed)
-				if seed%5 == 4 { // two independent random snapshots
+				if seed%3 == 2 { // two independent random snapshots
 					after = read(t, naive.Random(seed+1000))
 				}
 				from, to := generate(t, before, c), generate(t, after, c)

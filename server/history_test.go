@@ -65,7 +65,7 @@ var isHistory = regexp.MustCompile(`/(notifications|notifications\.atom|activity
 func TestHistoryAnswersAreThoseOfTheTwin(t *testing.T) {
 	t.Parallel()
 	asked, news := 0, 0
-	for seed := range uint64(servers.Rounds(6, 60)) {
+	for seed := range uint64(servers.Rounds(4, 60)) {
 		window := []time.Duration{wholeWindow, wholeWindow, 200 * time.Hour, 5000 * time.Hour}[seed%4]
 		files, graph := historySite(t, naive.Random(seed), allNames[seed%2], window)
 		store := server.Store(files)

@@ -383,7 +383,7 @@ func next(t *testing.T, f *Follower, patience time.Duration) (source.Round, bool
 // of the same blocks, byte for byte; in the end that of the newest blocks.
 func TestRandomRounds(t *testing.T) {
 	cut := 0 // worlds in which the window of operations began between them
-	for seed := range uint64(servers.Rounds(12, 200)) {
+	for seed := range uint64(servers.Rounds(8, 200)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/followpress/followpress/fixtures/history"
 	"github.com/followpress/followpress/internal/testenv/meanrpc"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source/chain"
@@ -161,7 +162,7 @@ func TestLostLogsAreFoundByTheContracts(t *testing.T) {
 // Finalized writes the snapshot that `snapshot chain` makes from the same state, regardless of
 // newer blocks.
 func TestFinalizedIsTheSnapshotOfTheState(t *testing.T) {
-	for seed := range uint64(6) {
+	for seed := range uint64(servers.Rounds(3, 6)) {
 		run(t, 20+seed, nil, func(w *world, f *Follower) {
 			if seed%2 == 0 { // also before the first round
 				w.settle(f, true)
