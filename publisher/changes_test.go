@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -24,13 +22,16 @@ import (
 type counting struct {
 	Bucket
 	reads, puts, deletes, lists atomic.Int32
-	order                       orderOf
+	mu                          sync.Mutex
+	order                       []site.Key // with a - before deleted ones
 }
 
-type orderOf struct{ keys chan site.Key }
+func count(b Bucket) *counting { return &counting{Bucket: b} }
 
-func count(b Bucket) *counting {
-	return &counting{Bucket: b, order: orderOf{make(chan site.Key, 100_000)}}
+func (c *counting) note(keys ...site.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.order = append(c.order, keys...)
 }
 
 func (c *counting) Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error) {
@@ -41,14 +42,14 @@ func (c *counting) Read(ctx context.Context, key site.Key) ([]byte, storage.Info
 func (c *counting) Put(ctx context.Context, o storage.Object, condition storage.Condition) (string, error) {
 	c.puts.Add(1)
 	etag, err := c.Bucket.Put(ctx, o, condition)
-	c.order.keys <- o.Key
+	c.note(o.Key)
 	return etag, err
 }
 
 func (c *counting) Delete(ctx context.Context, keys []site.Key) error {
 	c.deletes.Add(1)
 	for _, key := range keys {
-		c.order.keys <- "-" + key
+		c.note("-" + key)
 	}
 	return c.Bucket.Delete(ctx, keys)
 }
@@ -56,15 +57,6 @@ func (c *counting) Delete(ctx context.Context, keys []site.Key) error {
 func (c *counting) List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error {
 	c.lists.Add(1)
 	return c.Bucket.List(ctx, prefix, after, found)
-}
-
-func (c *counting) log() []site.Key {
-	close(c.order.keys)
-	var keys []site.Key
-	for key := range c.order.keys {
-		keys = append(keys, key)
-	}
-	return keys
 }
 
 // An unchanged site takes three requests; k changes in s shards at most k + 2s + 10.
@@ -98,7 +90,6 @@ func TestRequests(t *testing.T) {
 // A publish puts what the bucket lacks or has with other bytes or headers, and deletes what the
 // site lacks. It writes nothing else, except the manifest and the objects next to the site.
 func TestWhatAPublishChanges(t *testing.T) {
-	type sites struct{ live, next memorySite }
 	digits := func(n int) func(*site.Root) { return func(r *site.Root) { r.ShardDigits = n } }
 	otherHeaders := func(route routes.ID) func(*site.Root) {
 		return func(r *site.Root) {
@@ -116,29 +107,23 @@ func TestWhatAPublishChanges(t *testing.T) {
 		delete(before, listKey(i*5, site.Details))
 		after[listKey(i*7, site.Records)] = "other"
 	}
-	cases := map[string]struct {
-		sites
-		again []routes.ID // routes whose objects are put although their bytes are right
-	}{
-		"one object is another":            {sites{siteOf(t, some), siteOf(t, changed)}, nil},
-		"a list is gone":                   {sites{siteOf(t, some), siteOf(t, fewer)}, nil},
-		"the headers of details differ":    {sites{siteOf(t, some, otherHeaders(routes.Details)), siteOf(t, some)}, []routes.ID{routes.Details}},
-		"the headers of boards differ":     {sites{siteOf(t, some, otherHeaders(routes.Leaderboard)), siteOf(t, some)}, []routes.ID{routes.Leaderboard}},
-		"the headers of the root differ":   {sites{siteOf(t, some, otherHeaders(routes.Root)), siteOf(t, some)}, []routes.ID{routes.Root}},
-		"the headers of a manifest differ": {sites{siteOf(t, some, otherHeaders(routes.Manifest)), siteOf(t, some)}, []routes.ID{routes.Manifest}},
+	type aCase struct {
+		live, next memorySite
+		again      []routes.ID // routes whose objects are put although their bytes are right
+	}
+	cases := map[string]aCase{}
+	add := func(name string, live, next memorySite, again ...routes.ID) { cases[name] = aCase{live, next, again} }
+	add("one object is another", siteOf(t, some), siteOf(t, changed))
+	add("a list is gone", siteOf(t, some), siteOf(t, fewer))
+	for _, route := range []routes.ID{routes.Details, routes.Leaderboard, routes.Root, routes.Manifest} {
+		add("the headers differ of "+site.RouteBy(route).Pattern, siteOf(t, some, otherHeaders(route)), siteOf(t, some), route)
 	}
 	for _, n := range [][2]int{{1, 3}, {3, 2}} {
-		cases[fmt.Sprintf("the manifest has %d digits instead of %d", n[1], n[0])] = struct {
-			sites
-			again []routes.ID
-		}{sites{siteOf(t, before, digits(n[0])), siteOf(t, after, digits(n[1]))}, nil}
+		add(fmt.Sprintf("the manifest has %d digits instead of %d", n[1], n[0]), siteOf(t, before, digits(n[0])), siteOf(t, after, digits(n[1])))
 	}
 	for seed := range uint64(servers.Rounds(4, 10)) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		cases[fmt.Sprintf("random sites %d", seed)] = struct {
-			sites
-			again []routes.ID
-		}{sites{randomSite(t, random), randomSite(t, random)}, nil}
+		add(fmt.Sprintf("random sites %d", seed), randomSite(t, random), randomSite(t, random))
 	}
 	for name, c := range cases {
 		folder := t.TempDir()
@@ -147,7 +132,7 @@ func TestWhatAPublishChanges(t *testing.T) {
 		publish(t, c.next, bucket, Options{memory: 300})
 		equalSites(t, inBucket(t, folder), c.next)
 		put, gone := map[site.Key]bool{}, map[site.Key]bool{}
-		for _, key := range bucket.log() {
+		for _, key := range bucket.order {
 			if was, ok := strings.CutPrefix(string(key), "-"); ok {
 				gone[site.Key(was)] = true
 			} else {
@@ -207,7 +192,7 @@ func TestEntryPointsComeLast(t *testing.T) {
 	bucket := count(openLocal(t.TempDir()))
 	publish(t, siteOf(t, objects, func(r *site.Root) { r.Config, r.HeaderRules, r.TokenDigits = c, c.HeaderRules(), 1 }), bucket, Options{Concurrency: 8})
 	at := map[site.Key]int{}
-	for i, key := range bucket.log() {
+	for i, key := range bucket.order {
 		at[key] = i + 1
 	}
 	latest := 0
@@ -223,12 +208,6 @@ func TestEntryPointsComeLast(t *testing.T) {
 	}
 }
 
-func sorted(keys []site.Key) []site.Key {
-	keys = slices.Clone(keys)
-	slices.Sort(keys)
-	return keys
-}
-
 // Reports, also of a dry run, name exactly the objects that were put and deleted, except the root.
 func TestReportNamesWhatChanged(t *testing.T) {
 	folder := t.TempDir()
@@ -242,16 +221,16 @@ func TestReportNamesWhatChanged(t *testing.T) {
 	bucket := count(openLocal(folder))
 	done := publish(t, siteOf(t, objects), bucket, Options{MaxChanged: 100})
 	var written []site.Key
-	for _, key := range bucket.log() {
+	for _, key := range bucket.order {
 		if key = site.Key(strings.TrimPrefix(string(key), "-")); key != site.RootKey && key != site.MarkKey && key != site.LockKey {
 			written = append(written, key)
 		}
 	}
-	if done.Changed.Unknown || len(written) < 4 || !slices.Equal(sorted(done.Changed.Keys), sorted(written)) {
-		t.Errorf("changed keys of the report: got %q, want %q", done.Changed.Keys, written)
-	}
-	if planned.Changed.Unknown || !slices.Equal(sorted(planned.Changed.Keys), sorted(written)) {
-		t.Errorf("changed keys of the dry run: got %q, want %q", planned.Changed.Keys, written)
+	slices.Sort(written)
+	for name, changed := range map[string]Changed{"the report": done.Changed, "the dry run": planned.Changed} {
+		if keys := slices.Sorted(slices.Values(changed.Keys)); changed.Unknown || len(written) < 4 || !slices.Equal(keys, written) {
+			t.Errorf("changed keys of %s: got %q, want %q", name, keys, written)
+		}
 	}
 	if again := publish(t, siteOf(t, objects), openLocal(folder), Options{MaxChanged: 100}); len(again.Changed.Keys) > 0 || again.Changed.Unknown {
 		t.Errorf("an unchanged site: got %+v, want no keys", again.Changed)
@@ -261,23 +240,19 @@ func TestReportNamesWhatChanged(t *testing.T) {
 // Changes are not named if there are too many, if the old state is unknown, or if headers changed.
 func TestReportSaysThatChangesAreUnknown(t *testing.T) {
 	folder := t.TempDir()
-	if r := publish(t, siteOf(t, objectsOf(5, "")), openLocal(folder), Options{MaxChanged: 1000}); !r.Changed.Unknown || r.Changed.Keys != nil {
-		t.Errorf("the first publish: got %+v, want Unknown", r.Changed)
+	unknown := func(when, text string, most int) {
+		t.Helper()
+		if r := publish(t, siteOf(t, objectsOf(5, text)), openLocal(folder), Options{MaxChanged: most}); !r.Changed.Unknown || r.Changed.Keys != nil {
+			t.Errorf("%s: got %+v, want Unknown", when, r.Changed)
+		}
 	}
-	if r := publish(t, siteOf(t, objectsOf(5, "x")), openLocal(folder), Options{MaxChanged: 16}); !r.Changed.Unknown || r.Changed.Keys != nil {
-		t.Errorf("more than MaxChanged: got %+v, want Unknown", r.Changed)
-	}
+	unknown("the first publish", "", 1000)
+	unknown("more than MaxChanged", "x", 16)
 	older := siteOf(t, objectsOf(5, ""), func(r *site.Root) { r.HeaderRules[site.RouteBy(routes.UserSearch).Pattern] = site.MD5{1} })
 	put(t, folder, site.RootKey, older[site.RootKey])
-	if r := publish(t, siteOf(t, objectsOf(5, "")), openLocal(folder), Options{MaxChanged: 1000}); !r.Changed.Unknown || r.Changed.Keys != nil {
-		t.Errorf("other headers of answers: got %+v, want Unknown", r.Changed)
-	}
-	if err := os.WriteFile(filepath.Join(folder, string(site.MarkKey)), []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if r := publish(t, siteOf(t, objectsOf(5, "")), openLocal(folder), Options{MaxChanged: 1000}); !r.Changed.Unknown || r.Changed.Keys != nil {
-		t.Errorf("after a run that was cut off: got %+v, want Unknown", r.Changed)
-	}
+	unknown("other headers of answers", "", 1000)
+	put(t, folder, site.MarkKey, "{}")
+	unknown("after a run that was cut off", "", 1000)
 }
 
 // A publisher that dies after all changes may not have purged them: the next run reports unknown
@@ -318,9 +293,7 @@ func TestReportSaysWhichSettingsChanged(t *testing.T) {
 func TestRepairNamesWhatChanged(t *testing.T) {
 	folder, from := t.TempDir(), siteOf(t, objectsOf(5, ""))
 	publish(t, from, openLocal(folder), Options{})
-	if err := os.Remove(filepath.Join(folder, string(listKey(2, site.Badges)))); err != nil {
-		t.Fatal(err)
-	}
+	remove(t, folder, listKey(2, site.Badges))
 	v, err := Repair(t.Context(), from, openLocal(folder), Options{MaxChanged: 10})
 	if err != nil {
 		t.Fatal(err)

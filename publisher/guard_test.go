@@ -3,8 +3,6 @@ package publisher
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -37,17 +35,17 @@ func TestGuard(t *testing.T) {
 		{"a smaller site", nil, "49.9999%", "10 lists instead of 20"},
 		{"a smaller site that is meant", nil, "100%", ""},
 		{"within the limit", nil, "50%", ""},
-		{"a damaged root", func(t *testing.T, bucket string) { writeFile(t, bucket, site.RootKey, "{") }, "5%", "cannot tell what the live site has"},
-		{"an empty root", func(t *testing.T, bucket string) { writeFile(t, bucket, site.RootKey, "") }, "5%", "cannot tell what the live site has"},
-		{"a damaged root that is given up", func(t *testing.T, bucket string) { writeFile(t, bucket, site.RootKey, "{") }, "100%", ""},
-		{"a removed root", func(t *testing.T, bucket string) { removeFile(t, bucket, site.RootKey) }, "5%", "no _site"},
-		{"an older root", func(t *testing.T, bucket string) { writeFile(t, bucket, site.RootKey, `{"format":1}`) }, "5%", "with this version); if this site is complete, publish it with --max-loss 100%"},
-		{"an older root that is given up", func(t *testing.T, bucket string) { writeFile(t, bucket, site.RootKey, `{"format":1}`) }, "100%", ""},
-		{"a newer root", func(t *testing.T, bucket string) { writeFile(t, bucket, site.RootKey, `{"format":99}`) }, "5%", "update followpress"},
-		{"a publish that was cut off", func(t *testing.T, bucket string) { writeFile(t, bucket, site.MarkKey, "{}") }, "5%", "10 lists instead of 20"},
+		{"a damaged root", func(t *testing.T, bucket string) { put(t, bucket, site.RootKey, "{") }, "5%", "cannot tell what the live site has"},
+		{"an empty root", func(t *testing.T, bucket string) { put(t, bucket, site.RootKey, "") }, "5%", "cannot tell what the live site has"},
+		{"a damaged root that is given up", func(t *testing.T, bucket string) { put(t, bucket, site.RootKey, "{") }, "100%", ""},
+		{"a removed root", func(t *testing.T, bucket string) { remove(t, bucket, site.RootKey) }, "5%", "no _site"},
+		{"an older root", func(t *testing.T, bucket string) { put(t, bucket, site.RootKey, `{"format":1}`) }, "5%", "with this version); if this site is complete, publish it with --max-loss 100%"},
+		{"an older root that is given up", func(t *testing.T, bucket string) { put(t, bucket, site.RootKey, `{"format":1}`) }, "100%", ""},
+		{"a newer root", func(t *testing.T, bucket string) { put(t, bucket, site.RootKey, `{"format":99}`) }, "5%", "update followpress"},
+		{"a publish that was cut off", func(t *testing.T, bucket string) { put(t, bucket, site.MarkKey, "{}") }, "5%", "10 lists instead of 20"},
 		{"a first publish that was cut off", func(t *testing.T, bucket string) {
-			removeFile(t, bucket, site.RootKey)
-			writeFile(t, bucket, site.MarkKey, "{}")
+			remove(t, bucket, site.RootKey)
+			put(t, bucket, site.MarkKey, "{}")
 		}, "5%", ""},
 	} {
 		for _, dryRun := range []bool{true, false} {
@@ -121,7 +119,7 @@ func TestRollback(t *testing.T) {
 				folder, next := t.TempDir(), siteOf(t, objectsOf(10, "next"), at(tt.asOf), lists(tt.lists))
 				publish(t, live, openLocal(folder), Options{})
 				if tt.damage != "" {
-					writeFile(t, folder, site.RootKey, tt.damage)
+					put(t, folder, site.RootKey, tt.damage)
 				}
 				before, o := readAll(t, folder), tt.options
 				o.DryRun = dryRun
@@ -148,20 +146,6 @@ func TestRollback(t *testing.T) {
 		t.Errorf("a newer site was published concurrently: got %v, want ErrRollback", err)
 	}
 	equalSites(t, inBucket(t, folder), live)
-}
-
-func writeFile(t *testing.T, folder string, key site.Key, body string) {
-	t.Helper()
-	if err := os.WriteFile(filepath.Join(folder, string(key)), []byte(body), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func removeFile(t *testing.T, folder string, key site.Key) {
-	t.Helper()
-	if err := os.Remove(filepath.Join(folder, string(key))); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A meanwhile bucket calls do once a run has read the root.
@@ -202,8 +186,8 @@ func TestTheFirstPublishReplacesNoObjectsOfOthers(t *testing.T) {
 		equalSites(t, inBucket(t, folder), foreign)
 	}
 	publish(t, from, openLocal(folder), Options{Overwrite: true})
-	if body, err := os.ReadFile(filepath.Join(folder, "index.html")); err != nil || string(body) != "ours" {
-		t.Errorf("told to overwrite: got %q, %v, want ours", body, err)
+	if body := readAll(t, folder)["index.html"]; body != "ours" {
+		t.Errorf("told to overwrite: got %q, want ours", body)
 	}
 	if r := publish(t, from, openLocal(folder), Options{}); r.Outcome != Unchanged {
 		t.Errorf("the same again: got %s, want unchanged", r.Outcome)

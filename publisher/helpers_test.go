@@ -107,6 +107,22 @@ func withoutFreeLock(m memorySite) memorySite {
 	return m
 }
 
+// put replaces an object of a bucket that is a folder, unnoticed by any run.
+func put(t testing.TB, folder string, key site.Key, body string) {
+	t.Helper()
+	object := storage.Object{Entry: site.NewEntry(key, []byte(body)), Body: []byte(body)}
+	if _, err := openLocal(folder).Put(context.Background(), object, storage.Always); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t testing.TB, folder string, key site.Key) {
+	t.Helper()
+	if err := openLocal(folder).Delete(context.Background(), []site.Key{key}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // equalSites reports each key in which a bucket differs from a site.
 func equalSites(t testing.TB, bucket, want memorySite) {
 	t.Helper()

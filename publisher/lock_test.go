@@ -3,7 +3,6 @@ package publisher
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/publisher/internal/lock"
-	"github.com/followpress/followpress/storage"
 )
 
 func lockOn(t *testing.T, bucket Bucket, o Options) (*lock.Lock, context.Context, error) {
@@ -47,25 +45,5 @@ func TestOneOfManyIsLocked(t *testing.T) {
 	group.Wait()
 	if held.Load() != 1 {
 		t.Errorf("publishers with the lock: got %d, want 1", held.Load())
-	}
-}
-
-// careless accepts conditions and ignores them, as some servers do.
-type careless struct{ Bucket }
-
-func (c careless) Put(ctx context.Context, o storage.Object, _ storage.Condition) (string, error) {
-	return c.Bucket.Put(ctx, o, storage.Always)
-}
-
-// If the server ignores conditions, the run publishes without a lock and logs that once.
-func TestServerWithoutConditions(t *testing.T) {
-	t.Parallel()
-	folder := t.TempDir()
-	var log strings.Builder
-	want := siteOf(t, objectsOf(5, ""))
-	report := publish(t, want, careless{openLocal(folder)}, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
-	equalSites(t, inBucket(t, folder), want)
-	if !report.Unlocked || strings.Count(log.String(), "conditional writes") != 1 {
-		t.Errorf("got unlocked %v, want true and a warning:\n%s", report.Unlocked, &log)
 	}
 }

@@ -77,22 +77,14 @@ func TestOverwrittenRefreshesAreReapplied(t *testing.T) {
 			calmly(t, conditional, func(t *testing.T, w *world) {
 				w.publishCalmly(t, old, w.calm("first", nil), Options{})
 				h, stop := w.watchingFallback(t)
-				r := httptest.NewRequest(http.MethodGet, "/"+string(key)+"?cache=fresh", http.NoBody)
-				h.ServeHTTP(httptest.NewRecorder(), r)
-				w.mu.Lock()
-				told := string(w.objects[key].body)
-				w.mu.Unlock()
-				if told == string(siteObject) {
-					t.Fatal("the refresh has not replaced the object")
-				}
+				w.refreshBy(t, h, key)
+				told, _ := w.object(key)
 				time.Sleep(time.Minute)
 				overwrite(t, w)
 				time.Sleep(time.Minute)
 				stop()
-				w.mu.Lock()
-				defer w.mu.Unlock()
-				if got := string(w.objects[key].body); got != told {
-					t.Errorf("a minute later: got %s, want %s", got, told)
+				if got, _ := w.object(key); got.sum != told.sum {
+					t.Errorf("a minute later: got %s, want %s", got.body, told.body)
 				}
 			})
 		})
@@ -162,9 +154,15 @@ func (r refreshedMeanwhile) Read(ctx context.Context, key site.Key) ([]byte, sto
 // refreshed lets a fallback refresh an object, and stops it.
 func (w *world) refreshed(t *testing.T, key site.Key) {
 	t.Helper()
-	before, _ := w.object(key)
 	h, stop := w.watchingFallback(t)
 	defer stop()
+	w.refreshBy(t, h, key)
+}
+
+// refreshBy lets a running fallback refresh an object.
+func (w *world) refreshBy(t *testing.T, h *server.Handler, key site.Key) {
+	t.Helper()
+	before, _ := w.object(key)
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/"+string(key)+"?cache=fresh", http.NoBody))
 	if after, _ := w.object(key); after.sum == before.sum {
 		t.Fatal("the refresh has not replaced the object")

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -126,11 +124,11 @@ func TestSignOverOtherNotes(t *testing.T) {
 	renewed.ReplaceNote = true
 	useUp := func(t *testing.T, folder string) {
 		stolen(t, folder, note.Key, mine, 1<<53-1)
-		overwrite(t, folder, objectOf(t, folder), "{}") // the manifest does not show this
+		put(t, folder, objectOf(t, folder), "{}") // the manifest does not show this
 	}
 	damage := func(t *testing.T, folder string) {
 		text := readAll(t, folder)[note.Key]
-		overwrite(t, folder, note.Key, strings.Replace(text, "\n1\n", "\n7\n", 1))
+		put(t, folder, note.Key, strings.Replace(text, "\n1\n", "\n7\n", 1))
 	}
 	for _, tt := range []struct {
 		name    string
@@ -162,7 +160,7 @@ func TestSignOverOtherNotes(t *testing.T) {
 		{"an older site, where somebody has put an older root", Options{Signing: mine}, func(t *testing.T, folder string) {
 			root := readAll(t, folder)[site.RootKey]
 			publish(t, newer, openLocal(folder), Options{Signing: mine})
-			overwrite(t, folder, site.RootKey, root)
+			put(t, folder, site.RootKey, root)
 		}, asOf(t, objectsOf(7, "c"), 20), Options{Signing: mine}, ErrRollback, 2, false},
 		{"an older site, with the intention", Options{Signing: mine}, func(t *testing.T, folder string) { publish(t, newer, openLocal(folder), Options{Signing: mine}) },
 			older, Options{Signing: mine, AllowRollback: true}, nil, 3, true},
@@ -218,10 +216,7 @@ func stolen(t testing.TB, folder string, key site.Key, by *Signing, counters ...
 		}
 		all = append(all, signed)
 	}
-	if err := os.MkdirAll(filepath.Dir(filepath.Join(folder, string(key))), 0o750); err != nil {
-		t.Fatal(err)
-	}
-	overwrite(t, folder, key, string(note.Join(all...)))
+	put(t, folder, key, string(note.Join(all...)))
 }
 
 // announceFlood announces as many sites as readers check, with counters ahead of the clock.
@@ -244,13 +239,6 @@ func objectOf(t testing.TB, folder string) site.Key {
 	}
 	t.Fatal("there is no object")
 	return ""
-}
-
-func overwrite(t testing.TB, folder string, key site.Key, body string) {
-	t.Helper()
-	if err := os.WriteFile(filepath.Join(folder, filepath.FromSlash(string(key))), []byte(body), 0o600); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A bucket signed by one key is signed by a second one too, and then by the second alone, without
@@ -293,12 +281,8 @@ func TestRotateKeys(t *testing.T) {
 // counters are times.
 func TestLostNote(t *testing.T) {
 	for name, lose := range map[string]func(t *testing.T, folder, old string){
-		"lost": func(t *testing.T, folder, _ string) {
-			if err := os.Remove(filepath.Join(folder, string(note.Key))); err != nil {
-				t.Fatal(err)
-			}
-		},
-		"put back": func(t *testing.T, folder, old string) { overwrite(t, folder, note.Key, old) },
+		"lost":     func(t *testing.T, folder, _ string) { remove(t, folder, note.Key) },
+		"put back": func(t *testing.T, folder, old string) { put(t, folder, note.Key, old) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
@@ -416,8 +400,8 @@ func TestRootOfSomebodyElse(t *testing.T) {
 	bucket, signing := openLocal(folder), newSigning(t)
 	first, second := asOf(t, objectsOf(5, ""), 20), asOf(t, objectsOf(5, ""), 21)
 	publish(t, first, bucket, Options{Signing: signing})
-	overwrite(t, folder, site.RootKey, strings.Replace(first[site.RootKey], "2026-11-20", "2026-11-19", 1))
-	overwrite(t, folder, objectOf(t, folder), "{}") // unknown to the manifest
+	put(t, folder, site.RootKey, strings.Replace(first[site.RootKey], "2026-11-20", "2026-11-19", 1))
+	put(t, folder, objectOf(t, folder), "{}") // unknown to the manifest
 	publish(t, second, bucket, Options{Signing: signing})
 	equalSites(t, withoutNote(inBucket(t, folder)), second)
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -16,21 +14,6 @@ import (
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
-
-func put(t *testing.T, folder string, key site.Key, body string) {
-	t.Helper()
-	object := storage.Object{Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum([]byte(body))}, Body: []byte(body)}
-	if _, err := openLocal(folder).Put(context.Background(), object, storage.Always); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func remove(t *testing.T, folder string, key site.Key) {
-	t.Helper()
-	if err := openLocal(folder).Delete(context.Background(), []site.Key{key}); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // Every kind of damage is named and repaired; foreign objects are left alone.
 func TestVerifyAndRepair(t *testing.T) {
@@ -166,10 +149,6 @@ func TestForeignKeysThatAreOdd(t *testing.T) {
 // Reports stay in the bucket, whatever is published or repaired, with or without the explorer: they
 // do not belong to a site and are not unknown objects.
 func TestReportsAreKept(t *testing.T) {
-	withExplorer := func(r *site.Root) {
-		r.Config.Explorer = true
-		r.HeaderRules = r.Config.HeaderRules()
-	}
 	with := objectsOf(5, "")
 	with[site.ExplorerPageKey], with[site.IndexKey], with[site.ExplorerKey("app-ABCD1234.js")] = "page", "index", "script"
 	explored, plain := siteOf(t, with, withExplorer), siteOf(t, objectsOf(5, " plain"))
@@ -264,9 +243,8 @@ func TestDamagedSite(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "--rebuild") || strings.Contains(err.Error(), "\n") {
 				t.Errorf("error: got %v, want one line with --rebuild", err)
 			}
-			root, err := os.ReadFile(filepath.Join(folder, string(site.RootKey)))
-			if err != nil || string(root) != old[site.RootKey] {
-				t.Errorf("root: got another one (%v), want it unchanged", err)
+			if readAll(t, folder)[site.RootKey] != old[site.RootKey] {
+				t.Error("root: got another one, want it unchanged")
 			}
 		})
 	}
@@ -362,9 +340,7 @@ func TestSurveyAmongForeignObjects(t *testing.T) {
 		bucket := &crowded{Local: openLocal(folder), foreign: 60_000}
 		publish(t, siteOf(t, objectsOf(300, ""), func(r *site.Root) { r.ShardDigits = digits }), bucket.Local, Options{})
 		for i := range 30 {
-			if err := os.Remove(filepath.Join(folder, string(listKey(10*i, site.Badges)))); err != nil {
-				t.Fatal(err)
-			}
+			remove(t, folder, listKey(10*i, site.Badges))
 			put(t, folder, listKey(10*i, site.Details), "other")
 		}
 		before := inUse()

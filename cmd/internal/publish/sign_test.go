@@ -28,18 +28,10 @@ import (
 	"github.com/followpress/followpress/storage/checked"
 )
 
-// keyFile writes the private key into a file for --sign, and returns its path.
-func keyFile(t *testing.T, k testkey.Key) string {
-	t.Helper()
-	dir := t.TempDir()
-	writeFile(t, dir, "key", k.Private)
-	return filepath.Join(dir, "key")
-}
-
 // Publish refuses forged ranks in a signed bucket, and --ranks-from=none computes new ones.
 func TestForgedRanksAreNotSigned(t *testing.T) {
 	k, to := testkey.New(t, "follow.example"), filepath.Join(t.TempDir(), "out")
-	file := keyFile(t, k)
+	file := k.File(t)
 	args := []string{"--snapshot", demoSnapshot(t, asItIs), "--dest", "file://" + to, "--api", "efp", "--ranks-every", "24h", "--sign", file}
 	done(t, "publish", args...)
 	writeFile(t, to, "_ranks", string(forgedRanks(t, []byte(body(t, to, "_ranks")))))
@@ -80,7 +72,7 @@ func forgedRanks(t *testing.T, honest []byte) []byte {
 // out.
 func TestRefreshesNeedASignature(t *testing.T) {
 	to, snapshot := filepath.Join(t.TempDir(), "out"), demoSnapshot(t, asItIs)
-	args := []string{"--snapshot", snapshot, "--dest", "file://" + to, "--api", "efp", "--sign", keyFile(t, testkey.New(t, "follow.example"))}
+	args := []string{"--snapshot", snapshot, "--dest", "file://" + to, "--api", "efp", "--sign", testkey.New(t, "follow.example").File(t)}
 	done(t, "publish", args...)
 	signed := readSite(t, to)
 	for name, body := range map[string]string{
@@ -278,7 +270,7 @@ type vault struct {
 func newVault(t *testing.T) *vault {
 	t.Helper()
 	v := &vault{key: testkey.New(t, "follow.example"), refresher: testkey.New(t, "refresher"), bucket: filepath.Join(t.TempDir(), "out")}
-	v.file = keyFile(t, v.key)
+	v.file = v.key.File(t)
 	before, honest := snapshotAsOf(t, "2026-01-01T00:00:00Z", asItIs), filepath.Join(t.TempDir(), "out")
 	v.after = snapshotAsOf(t, "2026-01-01T01:00:00Z", aFollow)
 	for _, to := range []string{v.bucket, honest} {

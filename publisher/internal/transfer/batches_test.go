@@ -68,11 +68,3 @@ func TestBatches(t *testing.T) {
 		}
 	}
 }
-
-// The first search shard of a list comes last, because it names the others.
-func TestFirstShardOfAList(t *testing.T) {
-	lists := searchLists([]site.Entry{{Key: site.SearchShardKey("7", 0)}, {Key: site.ListHeadKey("7")}, {Key: site.SearchShardKey("7", 10)}, {Key: site.SearchShardKey("7", 2)}})
-	if len(lists) != 1 || lists[0][3].Key != site.SearchShardKey("7", 0) {
-		t.Errorf("shards and head of a list: got %v, want the first shard last", lists)
-	}
-}
