@@ -86,6 +86,28 @@ func read(t *testing.T, name string) []byte {
 	return body
 }
 
+func remove(t *testing.T, name string) {
+	t.Helper()
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// flip changes a bit in the middle of a file.
+func flip(t *testing.T, name string) {
+	t.Helper()
+	body := read(t, name)
+	body[len(body)/2] ^= 1
+	write(t, name, body)
+}
+
+// follow adds a record to a list of a snapshot.
+func follow(t *testing.T, snapshot string, account int) {
+	t.Helper()
+	file := filepath.Join(snapshot, "records.ndjson")
+	write(t, file, fmt.Appendf(read(t, file), `{"token_id":"4","version":1,"record_type":"address","data":"0x%040x"}`+"\n", account))
+}
+
 func demo(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "snapshot")
@@ -204,8 +226,7 @@ func moreRecords(t *testing.T, bucket string) {
 	t.Helper()
 	other := filepath.Join(t.TempDir(), "bucket")
 	from := demo(t)
-	file := filepath.Join(from, "records.ndjson")
-	write(t, file, append(read(t, file), `{"token_id":"4","version":1,"record_type":"address","data":"0x00000000000000000000000000000000000000aa"}`+"\n"...))
+	follow(t, from, 0xaa)
 	published(t, "--snapshot", from, "--dest", "file://"+other)
 	x, _ := index(t, other)
 	if err := os.CopyFS(filepath.Join(bucket, "more"), os.DirFS(filepath.Join(other, "_snapshot"))); err != nil {
@@ -268,44 +289,22 @@ func TestFaults(t *testing.T) {
 		alter func(t *testing.T, bucket string)
 		want  []string
 	}{
-		"no site": {func(t *testing.T, bucket string) {
-			t.Helper()
-			if err := os.Remove(filepath.Join(bucket, "_site")); err != nil {
-				t.Fatal(err)
-			}
-		}, []string{"no site: "}},
+		"no site": {func(t *testing.T, bucket string) { remove(t, filepath.Join(bucket, "_site")) }, []string{"no site: "}},
 		"no index": {func(t *testing.T, bucket string) {
-			t.Helper()
 			_, name := index(t, bucket)
-			if err := os.Remove(name); err != nil {
-				t.Fatal(err)
-			}
+			remove(t, name)
 		}, []string{"publish with --inputs"}},
 		"a root without inputs": {rewriteRoot(func(r *site.Root) { r.Inputs = nil }), []string{"its root lists none"}},
-		"a piece missing": {func(t *testing.T, bucket string) {
-			t.Helper()
-			if err := os.Remove(first(t, bucket, "lists")); err != nil {
-				t.Fatal(err)
-			}
-		}, []string{"table lists, piece 1 of 1"}},
-		"a bit of a piece": {func(t *testing.T, bucket string) {
-			t.Helper()
-			name := first(t, bucket, "records")
-			body := read(t, name)
-			body[len(body)/2] ^= 1
-			write(t, name, body)
-		}, []string{"table records, piece 1 of 1", "it was altered"}},
+		"a piece missing":       {func(t *testing.T, bucket string) { remove(t, first(t, bucket, "lists")) }, []string{"table lists, piece 1 of 1"}},
+		"a bit of a piece":      {func(t *testing.T, bucket string) { flip(t, first(t, bucket, "records")) }, []string{"table records, piece 1 of 1", "it was altered"}},
 		"a piece of 64 MiB": {func(t *testing.T, bucket string) {
-			t.Helper()
 			write(t, first(t, bucket, "records"), make([]byte, 64<<20))
 		}, []string{"table records, piece 1 of 1", "67108864 bytes"}},
 		"an index of 64 MiB": {func(t *testing.T, bucket string) {
-			t.Helper()
 			_, name := index(t, bucket)
 			write(t, name, make([]byte, 64<<20))
 		}, []string{"67108864 bytes"}},
 		"an index of nonsense": {func(t *testing.T, bucket string) {
-			t.Helper()
 			_, name := index(t, bucket)
 			write(t, name, []byte("["))
 		}, []string{"not an index"}},
@@ -500,9 +499,8 @@ func TestKeeps(t *testing.T) {
 	}
 	// A run that was cut off before it put the index has left a piece.
 	write(t, filepath.Join(bucket, string(kept.PieceKey(site.Sum256([]byte("left"))))), []byte("left"))
-	records := filepath.Join(from, "records.ndjson")
 	for i, deleted := range []int{1, 0, 0, 0, 0, 0, 2, 2} { // first the leftover piece, in the end an index and a piece of records
-		write(t, records, append(read(t, records), fmt.Sprintf(`{"token_id":"4","version":1,"record_type":"address","data":"0x%040x"}`+"\n", 1<<40+i)...))
+		follow(t, from, 1<<40+i)
 		if r := report(from); r.Inputs == nil || r.Inputs.Put != 1 || r.Inputs.Deleted != deleted {
 			t.Errorf("a record more: got %+v, want one put and %d deleted", r.Inputs, deleted)
 		}
@@ -515,11 +513,8 @@ func TestKeeps(t *testing.T) {
 	// A publish without --inputs does not touch stored inputs. The site then has none until they
 	// are put.
 	x, name := index(t, bucket)
-	for _, gone := range []string{name, filepath.Join(bucket, string(x.Tables["lists"][0].Key()))} {
-		if err := os.Remove(gone); err != nil {
-			t.Fatal(err)
-		}
-	}
+	remove(t, name)
+	remove(t, filepath.Join(bucket, string(x.Tables["lists"][0].Key())))
 	if r := report(from); r.Inputs == nil || r.Inputs.Put != 1 {
 		t.Errorf("after a loss: got %+v, want one put", r.Inputs)
 	}
@@ -535,40 +530,18 @@ func TestKeeps(t *testing.T) {
 func TestRepairsInputs(t *testing.T) {
 	for _, same := range []bool{true, false} {
 		for name, alter := range map[string]func(t *testing.T, piece, index string){
-			"a bit of a piece": func(t *testing.T, piece, _ string) {
-				t.Helper()
-				body := read(t, piece)
-				body[len(body)/2] ^= 1
-				write(t, piece, body)
-			},
-			"a piece cut off": func(t *testing.T, piece, _ string) {
-				t.Helper()
-				write(t, piece, read(t, piece)[:7])
-			},
-			"a piece removed": func(t *testing.T, piece, _ string) {
-				t.Helper()
-				if err := os.Remove(piece); err != nil {
-					t.Fatal(err)
-				}
-			},
-			"an index of nonsense": func(t *testing.T, _, index string) {
-				t.Helper()
-				write(t, index, []byte("["))
-			},
-			"an index removed": func(t *testing.T, _, index string) {
-				t.Helper()
-				if err := os.Remove(index); err != nil {
-					t.Fatal(err)
-				}
-			},
+			"a bit of a piece":     func(t *testing.T, piece, _ string) { flip(t, piece) },
+			"a piece cut off":      func(t *testing.T, piece, _ string) { write(t, piece, read(t, piece)[:7]) },
+			"a piece removed":      func(t *testing.T, piece, _ string) { remove(t, piece) },
+			"an index of nonsense": func(t *testing.T, _, index string) { write(t, index, []byte("[")) },
+			"an index removed":     func(t *testing.T, _, index string) { remove(t, index) },
 		} {
 			t.Run(fmt.Sprintf("%s, same site %v", name, same), func(t *testing.T) {
 				bucket, from := demoBucket(t), demo(t)
 				x, file := index(t, bucket)
 				alter(t, filepath.Join(bucket, string(x.Tables["lists"][0].Key())), file)
 				if !same {
-					records := filepath.Join(from, "records.ndjson")
-					write(t, records, append(read(t, records), `{"token_id":"4","version":1,"record_type":"address","data":"0x00000000000000000000000000000000000000ab"}`+"\n"...))
+					follow(t, from, 0xab)
 				}
 				published(t, "--snapshot", from, "--dest", "file://"+bucket)
 				equals(t, "file://"+bucket)
@@ -583,8 +556,7 @@ func TestKeepsWhatWasLive(t *testing.T) {
 	var snapshots []string
 	for i := range 4 {
 		from := demo(t)
-		records := filepath.Join(from, "records.ndjson")
-		write(t, records, append(read(t, records), fmt.Sprintf(`{"token_id":"4","version":1,"record_type":"address","data":"0x%040x"}`+"\n", 1<<40+i)...))
+		follow(t, from, 1<<40+i)
 		snapshots = append(snapshots, from)
 	}
 	const keep = 2 // interrupted runs take the other places
