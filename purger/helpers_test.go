@@ -118,15 +118,18 @@ func mustPurge(t *testing.T, p *Purger, what Purge) Result {
 	return r
 }
 
-// many returns the URLs of n lists.
-func many(n int) []string {
-	var all []string
-	for i := range n {
-		all = append(all, fmt.Sprintf("/api/v1/lists/%d/details", i))
+// numbered returns n texts that a format makes of numbers, sorted.
+func numbered(format string, n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf(format, i)
 	}
 	slices.Sort(all)
 	return all
 }
+
+// many returns the URLs of n lists.
+func many(n int) []string { return numbered("/api/v1/lists/%d/details", n) }
 
 // checkSignature computes the signature of a request from AWS's documentation (Signature Version
 // 4), independently of our code.

@@ -129,10 +129,10 @@ func TestCloudFront(t *testing.T) {
 		{"one shard of the manifest", Purge{Exact: []string{"/_manifest/a", "/_site"}}, [][]string{{"/_manifest/a", "/_site"}}},
 		{"shards of the manifest cost as much as all", Purge{Exact: []string{"/_manifest/a", "/_manifest/b", "/_site"}}, [][]string{{"/_site", "/_manifest/*"}}},
 		{"as many as may be in progress", Purge{Exact: many(3001)}, [][]string{many(3001)[:3000], many(3001)[3000:]}},
-		{"too many with a *", Purge{Exact: []string{"/_site", "/api/v1/lists/1/records"}, Wide: manyWide(16)}, [][]string{{"/_site", "/api/v1/lists/*"}}},
+		{"too many with a *", Purge{Exact: []string{"/_site", "/api/v1/lists/1/records"}, Wide: wide(16)}, [][]string{{"/_site", "/api/v1/lists/*"}}},
 		{"patterns", Purge{Exact: []string{"/_site", "/api/v1/lists/1/stats", "/api/v1/users/bob/stats"}, Each: []string{"/api/v1/users/*/following", "/api/v1/lists/1/*/buttonState"}},
 			[][]string{{"/_site", "/api/v1/lists/1/*", "/api/v1/users/*"}}},
-		{"as many with a * as there may be", Purge{Wide: manyWide(15)}, [][]string{wildcards(manyWide(15))}},
+		{"as many with a * as there may be", Purge{Wide: wide(15)}, [][]string{wildcards(wide(15))}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newCloudFrontStub(t)
@@ -148,14 +148,7 @@ func TestCloudFront(t *testing.T) {
 	}
 }
 
-func manyWide(n int) []string {
-	var all []string
-	for i := range n {
-		all = append(all, fmt.Sprintf("/api/v1/lists/%d/searchFollowing", i))
-	}
-	slices.Sort(all)
-	return all
-}
+func wide(n int) []string { return numbered("/api/v1/lists/%d/searchFollowing", n) }
 
 // CloudFront answers 400 where others answer 429. Retries keep the caller reference;
 // another purge has another one.
@@ -323,14 +316,7 @@ func TestFastly(t *testing.T) {
 	s.noSecret(t)
 }
 
-// manyTags are n tags.
-func manyTags(n int) []string {
-	all := make([]string, n)
-	for i := range all {
-		all[i] = fmt.Sprintf("fp-list-%d", i)
-	}
-	return all
-}
+func manyTags(n int) []string { return numbered("fp-list-%04d", n) }
 
 // For each service with tags, a purge by tags has the documented form, and no request exceeds the
 // service's limit of tags.
@@ -363,7 +349,7 @@ func TestTagsAtServices(t *testing.T) {
 				got = append(got, tags...)
 			}
 			slices.Sort(got)
-			want := slices.Sorted(slices.Values(manyTags(n)))
+			want := manyTags(n)
 			if requests := (n + c.most - 1) / c.most; !slices.Equal(got, want) || len(s.told) != requests || r.Requests != requests ||
 				!r.Tags || r.Everything || r.Items != n || !strings.Contains(r.String(), " tag") {
 				t.Errorf("%s, %d tags: got %d in %d requests, and %s, want all in %d", c.flag, n, len(got), len(s.told), r, requests)
@@ -388,7 +374,7 @@ func listOf(t *testing.T, r told, member string) []string {
 func TestTagsAtCloudFront(t *testing.T) {
 	s := newCloudFrontStub(t)
 	r := mustPurge(t, s.stub.open(t, "cloudfront:EDFDVBD6EXAMPLE"), Purge{All: true, Tags: manyTags(3001), Tagged: []Kind{CloudFront}})
-	if len(s.batches) != 2 || len(s.batches[0]) != 3000 || s.batches[0][0] != "#fp-list-0" || s.batches[1][0] != "#fp-list-3000" || !r.Tags || len(s.open) > 0 {
+	if len(s.batches) != 2 || len(s.batches[0]) != 3000 || s.batches[0][0] != "#fp-list-0000" || s.batches[1][0] != "#fp-list-3000" || !r.Tags || len(s.open) > 0 {
 		t.Errorf("got %d invalidations, %+v, want two", len(s.batches), r)
 	}
 }

@@ -294,12 +294,12 @@ func (s snapshot) files(t *testing.T) fs.FS {
 var changes = map[string]func(r *rand.Rand, s snapshot) bool{
 	"a record less": func(r *rand.Rand, s snapshot) bool { return s.drop(r, "records") },
 	"a record more": func(r *rand.Rand, s snapshot) bool {
-		row := s.copyOf(r, "records")
-		if other := s.one(r, "records"); row != nil {
-			row["data"] = other["data"]
+		row := maps.Clone(s.one(r, "records"))
+		if len(row) > 0 {
+			row["data"] = s.one(r, "records")["data"]
 			s["records"] = slices.Insert(s["records"], r.IntN(len(s["records"])), row)
 		}
-		return row != nil
+		return len(row) > 0
 	},
 	"another account followed": func(r *rand.Rand, s snapshot) bool {
 		return s.set(r, "records", "data", fmt.Sprintf("0x%040x", 0x900000+r.IntN(3)))
@@ -347,17 +347,6 @@ func (s snapshot) one(r *rand.Rand, table string) map[string]any {
 		return map[string]any{}
 	}
 	return s[table][r.IntN(len(s[table]))]
-}
-
-func (s snapshot) copyOf(r *rand.Rand, table string) map[string]any {
-	if len(s[table]) == 0 {
-		return nil
-	}
-	row := map[string]any{}
-	for member, value := range s.one(r, table) {
-		row[member] = value
-	}
-	return row
 }
 
 func (s snapshot) drop(r *rand.Rand, table string) bool {
