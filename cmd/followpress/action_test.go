@@ -16,7 +16,6 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/fixtures/history"
-	"github.com/followpress/followpress/internal/testenv/meanrpc"
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
@@ -110,10 +109,7 @@ func TestActionSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	played := history.Random(5, history.Options{Chains: history.Production(), Transactions: 100})
-	var rpc []string
-	for _, c := range played.Chains {
-		rpc = append(rpc, fmt.Sprintf("%d=%s", c.ID, meanrpc.Start(t, c.ID, slices.Values(played.Blocks)).URL))
-	}
+	rpc, _ := startNodes(t, played)
 	here, err := filepath.Abs(root)
 	if err != nil {
 		t.Fatal(err)

@@ -25,12 +25,7 @@ import (
 func TestAudit(t *testing.T) {
 	t.Setenv("FOLLOWPRESS_NO_SYNC", "1")
 	played := history.Random(1, history.Options{Chains: history.Production(), Transactions: 200})
-	nodes := map[uint64]*meanrpc.Node{}
-	var rpc []string
-	for _, c := range played.Chains {
-		nodes[c.ID] = meanrpc.Start(t, c.ID, slices.Values(played.Blocks))
-		rpc = append(rpc, fmt.Sprintf("%d=%s", c.ID, nodes[c.ID].URL))
-	}
+	rpc, nodes := startNodes(t, played)
 	t.Setenv("FOLLOWPRESS_RPC", strings.Join(rpc, ";"))
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -124,15 +119,13 @@ func TestUntil(t *testing.T) {
 	ended := *played
 	ended.Blocks = slices.DeleteFunc(slices.Clone(played.Blocks), func(b history.Block) bool { return b.Time > middle })
 	rpc := func(h *history.History) string {
-		var flags []string
+		urls, nodes := startNodes(t, h)
 		for _, c := range h.Chains {
-			node := meanrpc.Start(t, c.ID, slices.Values(h.Blocks))
 			if _, ok := h.Last(c.ID); !ok {
-				node.SetHead(c.First, c.First, c.First)
+				nodes[c.ID].SetHead(c.First, c.First, c.First)
 			}
-			flags = append(flags, fmt.Sprintf("%d=%s", c.ID, node.URL))
 		}
-		return strings.Join(flags, ";")
+		return strings.Join(urls, ";")
 	}
 	ens := &upstreams.ENS{MaxBulk: 50, Profiles: map[string]string{}}
 	for i, l := range played.Truth().Lists {

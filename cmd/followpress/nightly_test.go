@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -88,10 +87,7 @@ func TestNightlySteps(t *testing.T) {
 	t.Setenv("AWS_REGION", "us-east-1")
 	t.Setenv("FOLLOWPRESS_NO_SYNC", "1")
 	played := history.Random(5, history.Options{Chains: history.Production(), Transactions: 150})
-	var rpc []string
-	for _, c := range played.Chains {
-		rpc = append(rpc, fmt.Sprintf("%d=%s", c.ID, meanrpc.Start(t, c.ID, slices.Values(played.Blocks)).URL))
-	}
+	rpc, _ := startNodes(t, played)
 	ens := &upstreams.ENS{MaxBulk: 50, Profiles: map[string]string{}}
 	for i, l := range played.Truth().Lists {
 		owner := fmt.Sprintf("0x%x", l.Owner)
@@ -175,9 +171,8 @@ func TestProfilesFromABucket(t *testing.T) {
 	played := history.Random(5, history.Options{Chains: history.Production(), Transactions: 50})
 	args := []string{"snapshot", "chain", "--no-sync", "--state", filepath.Join(dir, "state"), "--out", filepath.Join(dir, "temp", "snapshot"),
 		"--profiles-from", "s3://" + bucket + "/last", "--endpoint", s3.Endpoint}
-	for _, c := range played.Chains {
-		args = append(args, "--rpc", fmt.Sprintf("%d=%s", c.ID, meanrpc.Start(t, c.ID, slices.Values(played.Blocks)).URL))
-	}
+	rpc, _ := startNodes(t, played)
+	args = append(args, "--rpc", strings.Join(rpc, ";"))
 	if err := os.Mkdir(filepath.Join(dir, "temp"), 0o755); err != nil {
 		t.Fatal(err)
 	}

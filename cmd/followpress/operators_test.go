@@ -44,12 +44,7 @@ func TestTwoOperators(t *testing.T) {
 	t.Setenv("FOLLOWPRESS_NO_SYNC", "1")
 	t.Run("nodes of this process", func(t *testing.T) {
 		played := history.Random(11, history.Options{Chains: history.Production(), Transactions: 300})
-		all := map[uint64]*meanrpc.Node{}
-		var rpc []string
-		for _, c := range played.Chains {
-			all[c.ID] = meanrpc.Start(t, c.ID, slices.Values(played.Blocks))
-			rpc = append(rpc, fmt.Sprintf("%d=%s", c.ID, all[c.ID].URL))
-		}
+		rpc, all := startNodes(t, played)
 		twoOperators(t, played, rpc, func(part, parts uint64) {
 			for _, c := range played.Chains {
 				last, _ := played.Last(c.ID)
@@ -63,6 +58,18 @@ func TestTwoOperators(t *testing.T) {
 		rpc := startAnvils(t, played)
 		twoOperators(t, played, rpc, func(uint64, uint64) {})
 	})
+}
+
+// startNodes starts a node in this process per chain with all blocks of the history, and returns them as --rpc takes them, and
+// by chain.
+func startNodes(t *testing.T, played *history.History) (rpc []string, nodes map[uint64]*meanrpc.Node) {
+	t.Helper()
+	nodes = map[uint64]*meanrpc.Node{}
+	for _, c := range played.Chains {
+		nodes[c.ID] = meanrpc.Start(t, c.ID, slices.Values(played.Blocks))
+		rpc = append(rpc, fmt.Sprintf("%d=%s", c.ID, nodes[c.ID].URL))
+	}
+	return rpc, nodes
 }
 
 // startAnvils starts a node per chain with all blocks of the history final, and returns them as --rpc takes them.
@@ -181,10 +188,7 @@ func TestDatabaseAndChain(t *testing.T) {
 	dir, dsn := t.TempDir(), server.Database(t)
 	at := func(name string) string { return filepath.Join(dir, name) }
 	databases.FillV2(t, dsn, played, 1)
-	var rpc []string
-	for _, c := range played.Chains {
-		rpc = append(rpc, fmt.Sprintf("%d=%s", c.ID, meanrpc.Start(t, c.ID, slices.Values(played.Blocks)).URL))
-	}
+	rpc, _ := startNodes(t, played)
 	done(t, "snapshot", "chain", "--state", at("state"), "--out", at("chain"), "--rpc", strings.Join(rpc, ";"))
 	done(t, "snapshot", "postgres", "--dsn", dsn, "--out", at("database"))
 	byChain, byDatabase := files(t, at("chain")), files(t, at("database"))
@@ -298,11 +302,7 @@ func TestWhatOthersSayInATerminal(t *testing.T) {
 func TestFromTheChainsToAnAnswer(t *testing.T) {
 	t.Run("nodes of this process, a folder", func(t *testing.T) {
 		played := history.Random(1, history.Options{Chains: history.Production(), Transactions: 300})
-		var rpc []string
-		for _, c := range played.Chains {
-			node := meanrpc.Start(t, c.ID, slices.Values(played.Blocks))
-			rpc = append(rpc, fmt.Sprintf("%d=%s", c.ID, node.URL))
-		}
+		rpc, _ := startNodes(t, played)
 		fromTheChainsToAnAnswer(t, played, rpc, "file://"+t.TempDir())
 	})
 	t.Run("anvil, MinIO", func(t *testing.T) {
@@ -494,10 +494,7 @@ func TestKilledRuns(t *testing.T) {
 	t.Setenv("FOLLOWPRESS_NO_SYNC", "1")
 	dir := t.TempDir()
 	played := history.Random(3, history.Options{Chains: history.Production(), Transactions: 300})
-	var rpc []string
-	for _, c := range played.Chains {
-		rpc = append(rpc, fmt.Sprintf("%d=%s", c.ID, meanrpc.Start(t, c.ID, slices.Values(played.Blocks)).URL))
-	}
+	rpc, _ := startNodes(t, played)
 	ens := &upstreams.ENS{MaxBulk: 20, Profiles: map[string]string{}}
 	ens.Fault = func(int, http.ResponseWriter, *http.Request) bool {
 		time.Sleep(20 * time.Millisecond)

@@ -469,12 +469,8 @@ func play(t *testing.T, seed uint64) (*playedSite, *history.History) {
 	t.Helper()
 	t.Setenv("FOLLOWPRESS_NO_SYNC", "1")
 	played := history.Random(seed, history.Options{Chains: history.Production(), Transactions: 200})
-	p := &playedSite{dir: t.TempDir(), nodes: map[uint64]*meanrpc.Node{}, chain: played.Chains[0]}
-	var rpc []string
-	for _, c := range played.Chains {
-		p.nodes[c.ID] = meanrpc.Start(t, c.ID, slices.Values(played.Blocks))
-		rpc = append(rpc, fmt.Sprintf("%d=%s", c.ID, p.nodes[c.ID].URL))
-	}
+	rpc, nodes := startNodes(t, played)
+	p := &playedSite{dir: t.TempDir(), nodes: nodes, chain: played.Chains[0]}
 	t.Setenv("RPC_OF_TEST", strings.Join(rpc, ";"))
 	done(t, "snapshot", "chain", "--rpc", p.rpc(), "--state", p.at("state"), "--out", p.at("snapshot"))
 	return p, played
