@@ -69,14 +69,14 @@ func (r *Renderer) Leaderboards(board site.Board, first []Leader, emit Emit) {
 
 // RankedShard renders the n-th shard of all total ranked accounts.
 func (r *Renderer) RankedShard(total, n int, rows [][]byte) (site.Key, []byte) {
-	b := AppendShardHead([]byte("{"), total, n, UsualShards(total), site.SearchShardSize)
+	b := AppendShardHead([]byte("{"), total, n, site.SearchShardSize)
 	return site.RankedShardKey(n), append(appendJoined(b, rows), "]}"...)
 }
 
 // RankedOrder renders the n-th shard of the places of ranked accounts, in the order of one of
 // site.RankedSorts.
 func (r *Renderer) RankedOrder(sort string, total, n int, places []uint32) (site.Key, []byte) {
-	b := AppendShardHead([]byte("{"), total, n, ShardCount(total, site.RankedOrderSize), site.RankedOrderSize)
+	b := AppendShardHead([]byte("{"), total, n, site.RankedOrderSize)
 	return site.RankedOrderKey(sort, n), append(AppendPlaces(b, places), "]}"...)
 }
 
@@ -95,6 +95,6 @@ func (r *Renderer) Summaries(s Summaries, emit Emit) {
 
 // RecommendedShard renders the n-th shard of all total recommended accounts.
 func (r *Renderer) RecommendedShard(total, n int, rows [][]byte) (site.Key, []byte) {
-	b := AppendShardHead([]byte("{"), total, n, UsualShards(total), site.SearchShardSize)
+	b := AppendShardHead([]byte("{"), total, n, site.SearchShardSize)
 	return site.RecommendedShardKey(n), append(appendJoined(b, rows), "]}"...)
 }

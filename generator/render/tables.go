@@ -20,8 +20,8 @@ const recordRowBytes = len(`["0x0000000000000000000000000000000000000000",,10000
 
 // AppendShardHead appends the beginning of a shard, up to its first entry. The caller appends the
 // member that names the owner before.
-func AppendShardHead(b []byte, total, shard, shards, size int) []byte {
-	return fmt.Appendf(b, `"total":%d,"shard":%d,"shards":%d,"shard_size":%d,"entries":[`, total, shard, shards, size)
+func AppendShardHead(b []byte, total, shard, size int) []byte {
+	return fmt.Appendf(b, `"total":%d,"shard":%d,"shards":%d,"shard_size":%d,"entries":[`, total, shard, ShardCount(total, size), size)
 }
 
 // A RowTable is a table of the accounts in a list, or of the holders of an account. If before is
@@ -108,7 +108,7 @@ type rowShard struct {
 // appendRowShard appends the beginning of a table's shard, up to its first row.
 func appendRowShard(b []byte, member, owner string, s rowShard) []byte {
 	b = fmt.Appendf(b, `{"%s":"%s","follows":%d,"before":%d,`, member, owner, s.follows, s.before)
-	return AppendShardHead(b, s.total, s.n, UsualShards(s.total), site.SearchShardSize)
+	return AppendShardHead(b, s.total, s.n, site.SearchShardSize)
 }
 
 // appendRowHead appends the beginning of a table's head, up to its first row.

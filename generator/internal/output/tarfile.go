@@ -19,6 +19,9 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
+// TarAt returns a tar file.
+func TarAt(files afero.Fs, path string) Destination { return &tarDestination{files: files, path: path} }
+
 // A tarOutput writes a tar file: the objects in the order of the site, then the manifest, and the
 // root last. All entries have the time of the snapshot, so that equal sites give equal files.
 type tarOutput struct {
