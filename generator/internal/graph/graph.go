@@ -133,8 +133,10 @@ func (g *Graph) Holds(r PackedRecord) bool {
 
 // Profile returns the profile of an account, or an empty one.
 func (g *Graph) Profile(account uint32) render.Profile {
-	p, _ := g.Profiles.Of(account)
-	return p.OrEmpty()
+	if p, ok := g.Profiles.Of(account); ok {
+		return p
+	}
+	return render.Profile{}.OrEmpty()
 }
 
 // IsPrimary reports whether a list is the primary one of its account.
