@@ -13,6 +13,7 @@ import (
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -32,7 +33,7 @@ func TestConformance(t *testing.T) {
 	for name, store := range conformanceStores(t, snapshot) {
 		t.Run(name, func(t *testing.T) { check(t, store) })
 	}
-	files := generated(t, snapshot)
+	files := generated(t, snapshot, site.Config{})
 	t.Run("bucket", func(t *testing.T) {
 		onBuckets(t, func(t *testing.T, open func() bucket) {
 			published(t, files, open())
@@ -59,11 +60,7 @@ func readCases(t *testing.T) []fixtures.Case {
 func conformanceStores(t *testing.T, snapshot afero.Fs) map[string]server.Store {
 	t.Helper()
 	ctx := context.Background()
-	memory, _, err := generator.ToMemory(ctx, snapshot, generator.Options{NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stores := map[string]server.Store{"memory": storage.NewFolder(memory)}
+	stores := map[string]server.Store{"memory": storage.NewFolder(generated(t, snapshot, site.Config{}))}
 	for name, file := range map[string]string{"folder": "site", "tar": "site.tar"} {
 		path := filepath.Join(t.TempDir(), file)
 		if _, err := generator.ToPath(ctx, snapshot, path, generator.Options{NoSync: true}); err != nil {

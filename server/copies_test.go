@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -211,12 +210,7 @@ func TestARefreshWithManyNames(t *testing.T) {
 	second, _ := generatedEFP(t, wholeSnapshot(t, "2026-01-02T00:00:00Z", strings.Replace(staleENS, "bob.eth", "robert.eth", 1), ""), nil)
 	published(t, second, bucket)
 	handler := newHandler(t, bucket, server.Options{Refresh: u.options(), Poll: 10 * time.Millisecond})
-	ctx, stop := context.WithCancel(t.Context())
-	watched := make(chan struct{})
-	go func() {
-		handler.Watch(ctx)
-		close(watched)
-	}()
+	stop := watch(t, handler)
 	for _, key := range shows("robert.eth", "details") {
 		eventually(t, string(key)+" is fresh", func() bool {
 			body, err := bucket.Get(t.Context(), key)
@@ -224,7 +218,6 @@ func TestARefreshWithManyNames(t *testing.T) {
 		})
 	}
 	stop()
-	<-watched
 	base = listen(t, newHandler(t, bucket, server.Options{Refresh: u.options()}))
 	for i := 6; i < 12; i++ {
 		rename(base, i)
@@ -359,12 +352,7 @@ func TestRefreshedCopiesOutliveAPublish(t *testing.T) {
 	}
 
 	handler := newHandler(t, bucket, server.Options{Refresh: u.options(), Poll: 10 * time.Millisecond})
-	ctx, stop := context.WithCancel(t.Context())
-	watched := make(chan struct{})
-	go func() {
-		handler.Watch(ctx)
-		close(watched)
-	}()
+	stop := watch(t, handler)
 	for _, key := range changed {
 		want := "<new>.png"
 		if strings.HasSuffix(string(key), "badges") {
@@ -376,7 +364,6 @@ func TestRefreshedCopiesOutliveAPublish(t *testing.T) {
 		})
 	}
 	stop()
-	<-watched
 	v, err := publisher.Verify(t.Context(), bucket, publisher.Options{})
 	if err != nil || !v.Good() || v.Refreshed.Count != len(changed) {
 		t.Errorf("verify: got %v, %v, want a good bucket with %d refreshed objects", v, err, len(changed))

@@ -21,7 +21,6 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/fixtures"
-	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/server"
@@ -32,13 +31,7 @@ import (
 // efpSite makes a site of the whole API in memory.
 func efpSite(t testing.TB, snapshot afero.Fs, names string) afero.Fs {
 	t.Helper()
-	files, _, err := generator.ToMemory(t.Context(), snapshot, generator.Options{
-		NoSync: true, Config: site.Config{API: site.APIEFP, Names: names},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
+	return generated(t, snapshot, site.Config{API: site.APIEFP, Names: names})
 }
 
 func efpHandler(t testing.TB, files afero.Fs) *server.Handler {
@@ -136,13 +129,7 @@ func TestConformanceEFP(t *testing.T) {
 // twice.
 func TestConformanceOfTheSpecificationUnderEFP(t *testing.T) {
 	t.Parallel()
-	files, _, err := generator.ToMemory(t.Context(), conformanceSnapshot(), generator.Options{
-		NoSync: true, Config: site.Config{API: site.APIEFP, BadgesField: "badges"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	base := serve(t, storage.NewFolder(files))
+	base := serve(t, storage.NewFolder(generated(t, conformanceSnapshot(), site.Config{API: site.APIEFP, BadgesField: "badges"})))
 	for _, c := range readCases(t) {
 		if strings.HasSuffix(c.Path, "/leaderboard/mutuals") { // a board here
 			continue

@@ -18,7 +18,6 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/fixtures"
-	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -71,10 +70,7 @@ func FuzzServeEFP(f *testing.F) {
 }
 
 func fuzzServe(f *testing.F, config site.Config) {
-	files, _, err := generator.ToMemory(f.Context(), afero.FromIOFS{FS: fixtures.Demo()}, generator.Options{Config: config})
-	if err != nil {
-		f.Fatal(err)
-	}
+	files := generated(f, afero.FromIOFS{FS: fixtures.Demo()}, config)
 	log := slog.New(slog.DiscardHandler)
 	handler, err := server.New(context.Background(), storage.NewFolder(files), server.Options{Log: log})
 	if err != nil {

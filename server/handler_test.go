@@ -24,13 +24,9 @@ import (
 )
 
 // demo returns the demo site in memory; its list 104 follows 34 accounts.
-func demo(t *testing.T) afero.Fs {
+func demo(t testing.TB) afero.Fs {
 	t.Helper()
-	files, _, err := generator.ToMemory(context.Background(), afero.FromIOFS{FS: fixtures.Demo()}, generator.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
+	return generated(t, afero.FromIOFS{FS: fixtures.Demo()}, site.Config{})
 }
 
 const largeList = "/api/v1/lists/104/"
@@ -95,10 +91,7 @@ func TestEveryAnswerHasItsHeaders(t *testing.T) {
 
 // All answers have the same tags as the objects in the bucket, whether computed, missing or cached.
 func TestAnswersHaveTags(t *testing.T) {
-	files, _, err := generator.ToMemory(t.Context(), afero.FromIOFS{FS: fixtures.Demo()}, generator.Options{Config: site.Config{Tags: "cloudflare fastly"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := generated(t, afero.FromIOFS{FS: fixtures.Demo()}, site.Config{Tags: "cloudflare fastly"})
 	for name, base := range map[string]string{"tags": serve(t, storage.NewFolder(files)), "no tags": serve(t, storage.NewFolder(demo(t)))} {
 		for path, want := range map[string]string{
 			"/api/v1/leaderboard/followers?limit=7":       "fp-boards",
@@ -208,11 +201,7 @@ func (s *recordingStore) objects() []site.Key {
 
 // A page of a large list reads only the shards that it covers.
 func TestAPageReadsOnlyItsShards(t *testing.T) {
-	memory, _, err := generator.ToMemory(context.Background(),
-		afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.Conformance()}, "snapshot"), generator.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	memory := generated(t, conformanceSnapshot(), site.Config{})
 	for _, c := range []struct {
 		query string
 		want  []site.Key
@@ -321,9 +310,7 @@ func TestANewSiteIsNoticed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go handler.Watch(ctx)
+	watch(t, handler)
 	base := listen(t, handler)
 	if _, body := request(t, http.MethodGet, base+largeList+"badges"); !strings.HasPrefix(body, `{"badges":`) {
 		t.Fatalf("before: got %.80s, want badges", body)
@@ -353,11 +340,7 @@ func TestQRCodes(t *testing.T) {
 	t.Parallel()
 	snapshot := afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.ConformanceEFP()}, "snapshot")
 	const bob, unknown = "0x0202020202020202020202020202020202020202", "0x0000000000000000000000000000000000abcdef"
-	files, _, err := generator.ToMemory(t.Context(), snapshot, generator.Options{NoSync: true, Config: site.Config{API: site.APIEFP}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	handler := newHandler(t, storage.NewFolder(files), server.Options{})
+	handler := efpHandler(t, efpSite(t, snapshot, ""))
 	owners := map[string]string{}
 	for path, owner := range map[string]string{
 		"users/bob.eth/qr": bob, "users/BOB.eth/qr?x=1": bob, "users/" + bob + "/qr": bob, "users/0X" + bob[2:] + "/qr": bob,
@@ -385,11 +368,7 @@ func TestQRCodes(t *testing.T) {
 // A report that is put into the bucket, replaced or removed shows within a second or so, without a new site.
 func TestReportsAreRead(t *testing.T) {
 	t.Parallel()
-	files, _, err := generator.ToMemory(t.Context(), afero.FromIOFS{FS: fixtures.Demo()}, generator.Options{Config: site.Config{Explorer: true, LeaderboardMax: 10}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	to := local(t, files)
+	to := local(t, generated(t, afero.FromIOFS{FS: fixtures.Demo()}, site.Config{Explorer: true, LeaderboardMax: 10}))
 	handler := newHandler(t, to, server.Options{})
 	ask := func(key site.Key) *http.Response {
 		w := httptest.NewRecorder()
@@ -424,21 +403,13 @@ func TestReportsAreRead(t *testing.T) {
 // A term that is not UTF-8 finds nothing, not even names with the replacement character. Only that
 // character finds those names.
 func TestATermThatIsNotUTF8(t *testing.T) {
-	snapshot := afero.NewMemMapFs()
 	var records, accounts strings.Builder
 	for n, name := range []string{"odd\uFFFDname.eth", "\u00e3.eth", "fox.eth"} {
 		records.WriteString(`{"token_id":"1","version":1,"record_type":"address","data":"` + numbered(n) + `"}` + "\n")
 		accounts.WriteString(`{"address":"` + numbered(n) + `","ens":{"name":"` + name + `"}}` + "\n")
 	}
-	for name, text := range map[string]string{
-		"meta.json": `{"format":1,"as_of":"2026-01-01T00:00:00Z"}`, "events.ndjson": "", "badges.ndjson": "",
-		"lists.ndjson": `{"token_id":"1","owner":"` + numbered(99) + `"}`, "records.ndjson": records.String(), "accounts.ndjson": accounts.String(),
-	} {
-		if err := afero.WriteFile(snapshot, name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	base := serve(t, storage.NewFolder(generated(t, snapshot)))
+	snapshot := snapshotOf(`{"token_id":"1","owner":"`+numbered(99)+`"}`, records.String(), accounts.String())
+	base := serve(t, storage.NewFolder(generated(t, snapshot, site.Config{})))
 	for term, found := range map[string]int{
 		"%EF%BF%BD": 1, "D%EF%BF%BDn": 1, "fox": 1, "%C3%A3": 1, "eth": 3,
 		"%FF": 0, "%C3": 0, "%A3": 0, "fox%FF": 0, "%FFfox": 0, "d%FFn": 0, "%EF%BF": 0, "%ED%A0%80": 0, "+%FF+": 0, "%C0%A6": 0,

@@ -20,7 +20,6 @@ import (
 
 	"github.com/spf13/afero"
 
-	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/internal/twin/naive"
@@ -39,13 +38,8 @@ func historySite(t testing.TB, snapshot fs.FS, names string, window time.Duratio
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, _, err := generator.ToMemory(t.Context(), afero.FromIOFS{FS: snapshot}, generator.Options{
-		NoSync: true, Config: site.Config{API: site.APIEFP, Names: names, HistoryWindow: site.Window(window)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := objects(t, files)
+	config := site.Config{API: site.APIEFP, Names: names, HistoryWindow: site.Window(window)}
+	all := objects(t, generated(t, afero.FromIOFS{FS: snapshot}, config))
 	want := graph.HistoryObjects()
 	for _, key := range all.Keys(t, routes.NotificationsShard, routes.OlderNotifications, routes.ActivityShard, routes.OlderActivity) {
 		if all[key] != string(want[string(key)]) {

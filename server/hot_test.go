@@ -28,11 +28,7 @@ import (
 // status, headers and body, however odd the request.
 func TestHotAnswersAreTheSame(t *testing.T) {
 	t.Parallel()
-	memory, _, err := generator.ToMemory(t.Context(), conformanceSnapshot(), generator.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	handler := newHandler(t, storage.NewFolder(memory), server.Options{})
+	handler := newHandler(t, storage.NewFolder(generated(t, conformanceSnapshot(), site.Config{})), server.Options{})
 	cases := readCases(t)
 	random := rand.New(rand.NewPCG(1, 14))
 	hot := 0

@@ -266,16 +266,8 @@ func longList(t *testing.T, shards int) server.Store {
 		fmt.Fprintf(&records, `{"token_id":"1","version":1,"record_type":"address","data":"%s"}`+"\n", numbered(n))
 		fmt.Fprintf(&accounts, `{"address":"%s","ens":{"name":"%s %d"}}`+"\n", numbered(n), name, n)
 	}
-	snapshot := afero.NewMemMapFs()
-	for name, text := range map[string]string{
-		"meta.json": `{"format":1,"as_of":"2026-01-01T00:00:00Z"}`, "events.ndjson": "", "badges.ndjson": "",
-		"lists.ndjson": `{"token_id":"1","owner":"` + numbered(1<<30) + `"}`, "records.ndjson": records.String(), "accounts.ndjson": accounts.String(),
-	} {
-		if err := afero.WriteFile(snapshot, name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return storage.NewFolder(generated(t, snapshot))
+	snapshot := snapshotOf(`{"token_id":"1","owner":"`+numbered(1<<30)+`"}`, records.String(), accounts.String())
+	return storage.NewFolder(generated(t, snapshot, site.Config{}))
 }
 
 // A search over many shards reads eight at a time, in order, and at most eight beyond

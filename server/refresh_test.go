@@ -124,7 +124,7 @@ func TestRefreshDetails(t *testing.T) {
 	files := demo(t)
 	account := accountOf(t, files, "104")
 	fresh := profileOf("frésh & <new> \u2028 \"x\" \U0001F389.eth", 1_795_300_000_000)
-	want := readObject(t, generated(t, withProfile(t, account, fresh)), "api/v1/lists/104/details")
+	want := readObject(t, generated(t, withProfile(t, account, fresh), site.Config{}), "api/v1/lists/104/details")
 	onBuckets(t, func(t *testing.T, open func() bucket) {
 		published(t, files, open())
 		u := newUpstream(t, profiles(func(string) site.Profile { return fresh }).handler(t), nil)
@@ -212,7 +212,7 @@ func TestRefreshBadges(t *testing.T) {
 		}
 		return r
 	}, more...)
-	want := readObject(t, generated(t, snapshot), "api/v1/lists/104/badges")
+	want := readObject(t, generated(t, snapshot, site.Config{}), "api/v1/lists/104/badges")
 	onBuckets(t, func(t *testing.T, open func() bucket) {
 		published(t, files, open())
 		u := newUpstream(t, nil, tokens(t, held))

@@ -117,12 +117,7 @@ func TestGenerateOverATar(t *testing.T) {
 	handler := newHandler(t, p.store(t), server.Options{Poll: 10 * time.Millisecond, CacheBytes: 1 << 20})
 	front := httptest.NewServer(handler)
 	defer front.Close()
-	watching, end := context.WithCancel(t.Context())
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		handler.Watch(watching)
-	}()
+	end := watch(t, handler)
 	before := openFiles(t, ".tar")
 	stop := load(t, front.URL, 4, want)
 	for turn := range turns {
@@ -137,7 +132,6 @@ func TestGenerateOverATar(t *testing.T) {
 		}
 	}
 	end()
-	<-watched
 	if after := openFiles(t, ".tar"); after > before {
 		t.Errorf("open tar files: got %d at the end, want %d", after, before)
 	}
@@ -165,11 +159,7 @@ func openFiles(t *testing.T, extension string) (count int) {
 func twoSites(t *testing.T) (sites [2]server.Store) {
 	t.Helper()
 	for i, snapshot := range twoSnapshots(t) {
-		files, _, err := generator.ToMemory(t.Context(), snapshot, generator.Options{Config: site.Config{LeaderboardMax: 10}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		sites[i] = storage.NewFolder(files)
+		sites[i] = storage.NewFolder(generated(t, snapshot, site.Config{LeaderboardMax: 10}))
 	}
 	return sites
 }
@@ -526,16 +516,7 @@ func follows(t testing.TB, text string, counts map[string]int) memsite.Site {
 	for i := range 30 {
 		fmt.Fprintf(&accounts, `{"address":"0x%040x","primary_list":null,"ens":{"name":"%s-%d.eth"}}`+"\n", i, text, i)
 	}
-	snapshot := afero.NewMemMapFs()
-	for name, body := range map[string]string{
-		"lists.ndjson": lists.String(), "records.ndjson": records.String(), "accounts.ndjson": accounts.String(),
-		"events.ndjson": "", "badges.ndjson": "", "meta.json": `{"format":1,"as_of":"2026-11-01T00:00:00Z"}`,
-	} {
-		if err := afero.WriteFile(snapshot, name, []byte(body), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return objects(t, generated(t, snapshot))
+	return objects(t, generated(t, snapshotOf(lists.String(), records.String(), accounts.String()), site.Config{}))
 }
 
 const longSearch = "/api/v1/lists/1/searchFollowing?limit=100&offset=950"

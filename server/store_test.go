@@ -42,9 +42,7 @@ func TestABadStore(t *testing.T) {
 		handler := newHandler(t, openS3(t, s, at, way.Endpoint()), server.Options{
 			Timeout: storeTimeout, MaxRequests: 200, Poll: 50 * time.Millisecond,
 		})
-		ctx, stop := context.WithCancel(t.Context())
-		defer stop()
-		go handler.Watch(ctx)
+		watch(t, handler)
 		set := func(f badway.Fault) func() { return func() { way.Set(f) } }
 		heal := set(badway.Fault{})
 		for i, c := range []struct {

@@ -361,7 +361,7 @@ func TestAPublishLosesNoRefresh(t *testing.T) {
 			r["ens"] = []byte(`{"name":"","display":"changed"}`)
 		}
 		return r
-	}))
+	}), site.Config{})
 	onBuckets(t, func(t *testing.T, open func() bucket) {
 		published(t, files, open())
 		u := newUpstream(t, nil, nil)

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"log/slog"
 	"net/http"
@@ -119,7 +118,7 @@ func TestRefreshLeavesOutLongTexts(t *testing.T) {
 	account := accountOf(t, files, "104")
 	long := profileOf("new.eth", 1_795_300_000_000)
 	long.Avatar = "data:," + strings.Repeat("x", 64<<10)
-	want := readObject(t, generated(t, withProfile(t, account, long)), "api/v1/lists/104/details")
+	want := readObject(t, generated(t, withProfile(t, account, long), site.Config{}), "api/v1/lists/104/details")
 	if !strings.Contains(want, `"name":"new.eth","avatar":"","header":`) {
 		t.Fatalf("the generator: got %.300s, want the profile without its avatar", want)
 	}
@@ -146,16 +145,7 @@ func TestRefreshLeavesOutLongTexts(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := newHandler(t, b, server.Options{Refresh: newUpstream(t, nil, nil).options(), Poll: 10 * time.Millisecond})
-		ctx, stop := context.WithCancel(t.Context())
-		watched := make(chan struct{})
-		go func() {
-			h.Watch(ctx)
-			close(watched)
-		}()
-		defer func() {
-			stop()
-			<-watched
-		}()
+		watch(t, h)
 		eventually(t, "the refresh is done again", func() bool {
 			return content(t, b, "api/v1/lists/104/details")["api/v1/lists/104/details"] == want
 		})
@@ -171,10 +161,10 @@ func TestAnUpstreamThatLeavesMembersOut(t *testing.T) {
 	account := accountOf(t, files, "104")
 	before := profileOf("old.eth", 1_000)
 	before.Header, before.Resolver, before.Chains = "https://h.example", account, []byte(`{"eth":"0x1"}`)
-	b := local(t, generated(t, withProfile(t, account, before)))
+	b := local(t, generated(t, withProfile(t, account, before), site.Config{}))
 	want := before
 	want.Name, want.Display, want.Records, want.Fresh = "new.eth", "", []byte(`{"a":"b"}`), 1_795_300_000_000
-	after := readObject(t, generated(t, withProfile(t, account, want)), "api/v1/lists/104/details")
+	after := readObject(t, generated(t, withProfile(t, account, want), site.Config{}), "api/v1/lists/104/details")
 
 	u := newUpstream(t, nil, nil)
 	u.tell(func(w http.ResponseWriter, _ *http.Request) {
