@@ -68,48 +68,6 @@ func show(records []snapshot.Record) string {
 	return b.String()
 }
 
-func TestList(t *testing.T) {
-	long := strings.Repeat("x", 255)
-	for name, test := range map[string]struct {
-		ops  [][]byte
-		want string // operation n is of the time n
-	}{
-		"nothing":                  {},
-		"chain order":              {[][]byte{op(add, 2), op(add, 1), op(add, 3)}, "2@0 1@1 3@2"},
-		"add twice":                {[][]byte{op(add, 1), op(add, 2), op(add, 1)}, "1@0 2@1"},
-		"remove":                   {[][]byte{op(add, 1), op(add, 2), op(remove, 1)}, "2@1"},
-		"remove, then add again":   {[][]byte{op(add, 1), op(add, 2), op(remove, 1), op(add, 1)}, "2@1 1@3"},
-		"tags, by bytes":           {[][]byte{op(add, 1), op(tag, 1, "top8"), op(tag, 1, "block"), op(tag, 1, "B")}, "1#B#block#top8@0"},
-		"tag twice":                {[][]byte{op(add, 1), op(tag, 1, "a"), op(tag, 1, "a"), op(untag, 1, "a")}, "1@0"},
-		"tags go with the record":  {[][]byte{op(add, 1), op(tag, 1, "a"), op(remove, 1), op(add, 1)}, "1@3"},
-		"tag before the record":    {[][]byte{op(tag, 1, "a"), op(add, 2), op(add, 1)}, "2@1 1#a@2"},
-		"tag without record":       {[][]byte{op(tag, 1, "a")}, ""},
-		"untag before the record":  {[][]byte{op(tag, 1, "a"), op(tag, 1, "b"), op(untag, 1, "a"), op(add, 1)}, "1#b@3"},
-		"removal clears such tags": {[][]byte{op(tag, 1, "a"), op(remove, 1), op(add, 1)}, "1@2"},
-		"tag after that removal":   {[][]byte{op(tag, 1, "a"), op(remove, 1), op(tag, 1, "b"), op(add, 1)}, "1#b@3"},
-		"not there":                {[][]byte{op(remove, 1), op(untag, 1, "a"), op(add, 1), op(untag, 1, "a")}, "1@2"},
-		"tags as they are":         {[][]byte{op(add, 1), op(tag, 1, " BLOCK "), op(tag, 1, "é"), op(tag, 1, long)}, "1# BLOCK #" + long + "#é@0"},
-		"other records":            {[][]byte{{1, add, 0x80, 0x81, 'a'}, {1, add, 1, 2, 3}, {1, add, 2, 1, 4}, {1, remove, 0x80, 0x81, 'a'}}, "1.2:03@1 2.1:04@2"},
-		"prefix of another":        {[][]byte{{1, add, 3, 4, 5, 6}, {1, remove, 3, 4, 5}, {1, add, 3, 4, 5}}, "3.4:0506@0 3.4:05@2"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var l replay.List
-			for i, op := range test.ops {
-				if ignored := l.Apply(op, int64(i)); ignored != "" {
-					t.Errorf("operation %d, %x: ignored (%s)", i, op, ignored)
-				}
-			}
-			if got := show(l.Records()); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-			l.Reset()
-			if got := show(l.Records()); got != "" {
-				t.Errorf("after Reset: got %q, want nothing", got)
-			}
-		})
-	}
-}
-
 // An operation that is ignored changes nothing, whatever was there before.
 func TestIgnoredOperations(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -189,64 +147,6 @@ func location(p source.Place) []byte {
 		b = append(b, byte(p.Chain>>shift))
 	}
 	return append(append(b, p.Address[:]...), p.Slot[:]...)
-}
-
-// TestOps: rows are operations whose effect readers can see, in their order, for each list that has the slot.
-func TestOps(t *testing.T) {
-	at5, at6, there := place(5), place(6), source.Place{Contract: elsewhere, Slot: word(5)}
-	set := func(token uint64, at source.Place) []source.Event {
-		return []source.Event{transfer(byte(token), 0x10), locate(byte(token), location(at))}
-	}
-	// Events before the operations are of block 0, those of the operations number n of block n+1 and time n.
-	for name, test := range map[string]struct {
-		lists []source.Event
-		ops   []source.Event
-		want  string
-	}{
-		"add":             {set(1, at5), []source.Event{operate(at5, op(add, 1)), operate(at5, op(add, 1))}, "0:1 follow 1"},
-		"remove":          {set(1, at5), []source.Event{operate(at5, op(remove, 1)), operate(at5, op(add, 1)), operate(at5, op(remove, 1)), operate(at5, op(remove, 1))}, "1:1 follow 1; 2:1 unfollow 1"},
-		"removal of tags": {set(1, at5), []source.Event{operate(at5, op(add, 1)), operate(at5, op(tag, 1, "a")), operate(at5, op(remove, 1)), operate(at5, op(untag, 1, "a"))}, "0:1 follow 1; 1:1 tag 1#a; 2:1 unfollow 1"},
-		"tags":            {set(1, at5), []source.Event{operate(at5, op(add, 1)), operate(at5, op(tag, 1, "a")), operate(at5, op(tag, 1, "a")), operate(at5, op(untag, 1, "b")), operate(at5, op(untag, 1, "a"))}, "0:1 follow 1; 1:1 tag 1#a; 4:1 untag 1#a"},
-		"tags kept aside": {set(1, at5), []source.Event{operate(at5, op(tag, 1, "a")), operate(at5, op(tag, 1, "b")), operate(at5, op(untag, 1, "b")), operate(at5, op(add, 1)), operate(at5, op(untag, 1, "a"))}, "3:1 follow 1; 4:1 untag 1#a"},
-		"dropped tags":    {set(1, at5), []source.Event{operate(at5, op(tag, 1, "a")), operate(at5, op(remove, 1)), operate(at5, op(add, 1))}, "2:1 follow 1"},
-		"ignored":         {set(1, at5), []source.Event{operate(at5, op(tag, 1, "\xff")), operate(at5, op(9, 1)), operate(at5, nil)}, ""},
-		"other records":   {set(1, at5), []source.Event{operate(at5, []byte{1, add, 9, 9, 7})}, "0:1 follow 7"},
-		"no list":         {set(1, at5), []source.Event{operate(at6, op(add, 1))}, ""},
-		"moved":           {slices.Concat(set(1, at5), []source.Event{locate(1, location(at6))}), []source.Event{operate(at5, op(add, 1)), operate(at6, op(add, 2))}, "1:1 follow 2"},
-		"burned":          {slices.Concat(set(1, at5), []source.Event{transfer(1, 0)}), []source.Event{operate(at5, op(add, 1))}, ""},
-		"shared":          {slices.Concat(set(10, at5), set(9, at5)), []source.Event{operate(at5, op(add, 1)), operate(at5, op(add, 2))}, "0:9 follow 1; 0:10 follow 1; 1:9 follow 2; 1:10 follow 2"},
-		"other chains":    {slices.Concat(set(1, at5), set(2, there)), []source.Event{operate(at5, op(add, 1)), operate(there, op(add, 2)), operate(at5, op(add, 3))}, "0:1 follow 1; 1:2 follow 2; 2:1 follow 3"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			events := slices.Clone(test.lists)
-			for i := range events {
-				events[i].Index, events[i].Time = uint32(i), 0
-			}
-			for i, e := range test.ops {
-				e.Block, e.Time = uint64(i+1), int64(i)
-				events = append(events, e)
-			}
-			got, _, report := replayed(t, events)
-			var short []string
-			for _, row := range got.ops {
-				at, what, _ := strings.Cut(row, " ")
-				ms, _, _ := strings.Cut(at, ":")
-				list, what, _ := strings.Cut(what, " ")
-				verb, about, _ := strings.Cut(what, " ")
-				record, tag, tagged := strings.Cut(about, "#")
-				if tagged {
-					tag = "#" + tag
-				}
-				short = append(short, fmt.Sprintf("%s:%s %s %s%s", ms, list, verb, strings.TrimLeft(record, "0"), tag))
-			}
-			if text := strings.Join(short, "; "); text != test.want {
-				t.Errorf("got %q, want %q", text, test.want)
-			}
-			if report.Ops != uint64(len(got.ops)) {
-				t.Errorf("the report has %d rows, want %d", report.Ops, len(got.ops))
-			}
-		})
-	}
 }
 
 // TestOpsOrder: times that run backwards between the blocks of a chain, and chains with equal times.

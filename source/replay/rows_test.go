@@ -290,7 +290,7 @@ func checkChange(t *testing.T, what string, c replay.Change, was, is [3]string) 
 	byList := func(texts [3]string) map[string]string {
 		of := map[string]string{}
 		for _, text := range texts {
-			for line := range splitLines(text) {
+			for line := range strings.Lines(text) {
 				var id string
 				if _, err := fmt.Sscanf(line, `{"token_id":%q,`, &id); err != nil {
 					t.Fatalf("%s: %s: %v", what, line, err)
@@ -320,21 +320,6 @@ func checkChange(t *testing.T, what string, c replay.Change, was, is [3]string) 
 	for _, id := range c.Lists { // one that has moved between slots with equal rows is among them
 		if before[id] == "" && after[id] == "" {
 			t.Fatalf("%s: got changed list %s, which is not there", what, id)
-		}
-	}
-}
-
-func splitLines(text string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for len(text) > 0 {
-			end := 0
-			for text[end] != '\n' {
-				end++
-			}
-			if !yield(text[:end+1]) {
-				return
-			}
-			text = text[end+1:]
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package meanrpc_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -20,7 +19,6 @@ import (
 
 	"github.com/followpress/followpress/fixtures/history"
 	"github.com/followpress/followpress/internal/testenv/meanrpc"
-	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
 const chain = 8453
@@ -282,36 +280,5 @@ func TestAProxyIsItsNode(t *testing.T) {
 	node.Set(meanrpc.Faults{MaxBlocks: 10})
 	if _, err := logs(through, 1, 100); err == nil {
 		t.Error("an error of the node: got no error")
-	}
-}
-
-// TestANodeKeepsEveryLog: a node has exactly the logs of the random histories put there.
-func TestANodeKeepsEveryLog(t *testing.T) {
-	for seed := range uint64(servers.Rounds(4, 12)) {
-		h := history.Random(seed, history.Options{Gap: 1000})
-		for _, chain := range h.Chains {
-			node := meanrpc.Start(t, chain.ID, h.Of(chain.ID))
-			c := client(t, node.URL)
-			got, err := c.FilterLogs(context.Background(), ethereum.FilterQuery{FromBlock: new(big.Int).SetUint64(chain.First)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for b := range h.Of(chain.ID) {
-				for i, l := range b.Logs {
-					if len(got) == 0 {
-						t.Fatalf("seed %d, chain %d: got no log %d of block %d", seed, chain.ID, i, b.Number)
-					}
-					g := got[0]
-					if g.BlockNumber != b.Number || int(g.Index) != i || g.Address != l.Address || !slices.EqualFunc(g.Topics, l.Topics, func(a common.Hash, b history.Word) bool { return a == b }) ||
-						!bytes.Equal(g.Data, l.Data) || int64(g.BlockTimestamp) != b.Time {
-						t.Fatalf("seed %d, chain %d: got %+v, want log %d of block %d: %+v", seed, chain.ID, g, i, b.Number, l)
-					}
-					got = got[1:]
-				}
-			}
-			if len(got) > 0 {
-				t.Fatalf("seed %d, chain %d: got %v, want no more", seed, chain.ID, got)
-			}
-		}
 	}
 }
