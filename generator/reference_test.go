@@ -19,8 +19,6 @@ import (
 	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/refresh"
-	"github.com/followpress/followpress/site/routes"
-	"github.com/followpress/followpress/site/shards"
 )
 
 // A reference is a graph as package naive reads and answers it. Tests derive the objects of a site
@@ -322,66 +320,6 @@ func TestSpecSiteEqualsTwin(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestEncodersEqualGoJSON decodes every object into its shape and encodes it again with go-json,
-// which must give the same bytes. Those who generate clients from the shapes, or sign objects, can
-// rely on it.
-func TestEncodersEqualGoJSON(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(8) {
-		s := randomSnapshot(seed, shape{accounts: 20, lists: 12, records: 300, events: 6, badges: 50, hostile: true})
-		c, _ := site.Config{}.WithDefaults()
-		for key, body := range inMemory(t, s, generator.Options{}) {
-			route, _ := c.RouteOf(key)
-			if again := recode(t, route.ID, key, body); again != body {
-				t.Fatalf("seed %d: %s: by go-json: got %s\nwant %s", seed, key, again, body)
-			}
-		}
-	}
-}
-
-// recode decodes an object into its shape and encodes it again.
-func recode(t testing.TB, route routes.ID, key site.Key, body string) string {
-	t.Helper()
-	switch route {
-	case routes.Leaderboard, routes.LeaderboardLimit:
-		if strings.Contains(string(key), "leaderboard/followers") {
-			return text(t, decode[[]answers.FollowersEntry](t, body))
-		}
-		return text(t, decode[[]answers.FollowingEntry](t, body))
-	case routes.Records:
-		return text(t, decode[answers.ListRecords](t, body))
-	case routes.Details:
-		return text(t, canonical(t, decode[site.ListDetails](t, body)))
-	case routes.Badges:
-		return text(t, decode[struct {
-			Badges []refresh.Badge `json:"badges"`
-		}](t, body))
-	case routes.ListSearch, routes.UserSearch:
-		return text(t, decode[answers.FollowingPage](t, body))
-	case routes.SearchShard:
-		return text(t, decode[searchShard](t, body))
-	case routes.UserBucket:
-		return text(t, decode[userBucket](t, body))
-	case routes.Manifest:
-		return string(shards.Pack([]byte(text(t, decode[site.Manifest](t, manifestText(t, body))))))
-	case routes.Root:
-		return text(t, decode[site.Root](t, body))
-	case routes.Error:
-		return body // bodies tested in package site
-	}
-	t.Fatalf("%s: got no shape for this route, want one", key)
-	return ""
-}
-
-// canonical encodes the maps again: their keys must be sorted.
-func canonical(t testing.TB, d site.ListDetails) site.ListDetails {
-	t.Helper()
-	for _, raw := range []*json.RawMessage{&d.ENS.Records, &d.ENS.Chains, &d.ENS.Errors} {
-		*raw = encode(t, decode[map[string]string](t, string(*raw)))
-	}
-	return d
 }
 
 // TestMapsOfTexts: profiles of snapshots and of refreshes show texts only, and dates of events have

@@ -79,36 +79,6 @@ func refreshedBadges(address string, fetched int64, tokens map[int]string) strin
 	return fmt.Sprintf(`{"address":%q,"fetched":%d,"badges":[%s]}`, address, fetched, strings.Join(items, ","))
 }
 
-// TestRefreshedProfileShowsEverywhere: in details, in the searches of followers, and as the lookup
-// name.
-func TestRefreshedProfileShowsEverywhere(t *testing.T) {
-	s := beforeRefreshes()
-	o := inMemory(t, s, withRefreshed(refreshed{"details/2": refreshedProfile(bob, "new.eth", 101)}))
-	if err := check(o); err != nil {
-		t.Error(err)
-	}
-	for key, want := range map[site.Key]string{
-		"api/v1/lists/2/details":                          `"ens":{"name":"new.eth","avatar":"new.eth avatar","header":"","display":"","records":{},"chains":{},"fresh":101,`,
-		"api/v1/lists/1/searchFollowing":                  `"ens":{"name":"new.eth","avatar":"new.eth avatar"}`,
-		"api/v1/users/new.eth/searchFollowing":            `{"following":[]}`,
-		site.UserBucketKey(site.UserBucket("new.eth", 1)): `"new.eth":"2"`,
-	} {
-		if !strings.Contains(o[key], want) {
-			t.Errorf("%s: got %s\nwant %s in it", key, o[key], want)
-		}
-	}
-	if _, ok := o["api/v1/users/old.eth/searchFollowing"]; ok {
-		t.Error("object of the old name: got one, want none")
-	}
-	for i := range 12 { // enough for a search shard
-		s = s.adding("records", fmt.Sprintf(`{"token_id":"1","version":1,"record_type":"address","data":"0x%040x"}`, i+1))
-	}
-	o = inMemory(t, s, withRefreshed(refreshed{"details/2": refreshedProfile(bob, "new.eth", 101)}))
-	if shard := o["_search/lists/1/0"]; !strings.Contains(shard, "new.eth avatar") {
-		t.Errorf("search shard: got %s, want the new avatar", shard)
-	}
-}
-
 // TestRefreshedMerge: the age and account of an object decide whether it is merged.
 func TestRefreshedMerge(t *testing.T) {
 	const later = asOf + 1
@@ -243,21 +213,6 @@ func TestInvalidRefreshed(t *testing.T) {
 	}
 	if !strings.Contains(report.String(), fmt.Sprintf(", %d skipped\n", len(all))) || !strings.Contains(report.String(), "skipped   _refresh/badges/1: address") {
 		t.Errorf("report: got %s, want the skipped objects", report)
-	}
-}
-
-// A refresh takes no name from another account: users/{name} answers for the account with the name
-// in the snapshot, even if the upstream has a newer profile with this name. The newer profile
-// appears in the refreshed account's details.
-func TestARefreshTakesNoName(t *testing.T) {
-	s := beforeRefreshes()
-	const key = "api/v1/users/old.eth/searchFollowing" // follows nobody, like bob
-	plain, got := inMemory(t, s, small), inMemory(t, s, withRefreshed(refreshed{"details/1": refreshedProfile(alice, "old.eth", 1000)}))
-	if got[key] == "" || got[key] != plain[key] {
-		t.Errorf("%s: got %s, want it unchanged: %s", key, got[key], plain[key])
-	}
-	if details := got["api/v1/lists/1/details"]; !strings.Contains(details, "old.eth") {
-		t.Errorf("details of the refreshed account: got %s, want the name that the upstream told", details)
 	}
 }
 
