@@ -84,7 +84,10 @@ func TestStagesFail(t *testing.T) {
 		standIn, stage string
 		status         int
 	}{
-		{list + unlike + selected + fine + ended, "unit race servers browser beam", 0},
+		{list + unlike + selected + fine + ended, "unit race servers+browser beam", 0},
+		{list + unlike + fine + "case \"$*\" in *'-C browsers '*) exit 1 ;; esac\n" + ended, "servers+browser", 1},
+		{list + unlike + fine + "case \"$*\" in *'-C browsers '*) ;; *) [ -z \"$TEST_SERVERS\" ] || exit 1 ;; esac\n" + ended, "servers+browser", 1},
+		{list + fine + ended, "servers+what", 2},
 		{list + unlike + selected + fine + ended, "servers", 0}, // runs unit
 		{"if [ $1 = list ]; then echo followpress/a; exit 1; fi\n" + fine + ended, "unit", 1},
 		{list + "echo 'ok  \tfollowpress/a\t0.1s [no tests to run]'\n", "flink", 1},
