@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,50 +13,6 @@ import (
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/templates/openapi"
 )
-
-// A forwarded request means the same to the fallback as the original one, and has one
-// normal form.
-func TestForwardIsTheSameRequest(t *testing.T) {
-	random := newRandom()
-	for _, c := range configs(t) {
-		forwarded := map[string]site.Resolution{}
-		for range 20_000 {
-			path := pick(random, []string{"/lists/1/records", "/lists/42/details", "/lists/8/searchFollowing", "/users/ALICE.eth/searchFollowing", "/users/caf%C3%89!'/searchFollowing",
-				"/lists/7/followers", "/users/a.eth/B.eth/buttonState", "/users/a.eth/commonFollowers", "/leaderboard/ranked", "/leaderboard/search"}...)
-			var query []string
-			for range random.IntN(4) {
-				query = append(query, pick(random, []string{"limit", "offset", "term", "includeTags", "cache", "x", "sort", "direction", "tags", "include", "leader"}...)+"="+
-					pick(random, []string{"", "5", "05", "10", "200", "0", "true", "false", "fresh", "fox", "FOX+", "%C3%89t%C3%A9", "e%CC%81t%C3%A9", "%FF%26%2B", "%25", "ens", "a,ens", "ASC", "Followers", "blocked", ",top8,,x"}...))
-			}
-			r, forward := AtEdge(c, "GET", "/"+c.BasePath+path, strings.Join(query, "&"))
-			if want := c.Resolve("GET", "/"+c.BasePath+path, strings.Join(query, "&")); !reflect.DeepEqual(r, want) {
-				t.Fatalf("%s?%s at an edge: got %+v, want %+v", path, query, r, want)
-			}
-			if want := r.Action == site.AnswerWithoutTags || r.Action == site.AnswerSearch || r.Action == site.AnswerComputed || r.Fresh; (forward != "") != want {
-				t.Fatalf("%s?%s: got %q forwarded, want a request: %t", path, query, forward, want)
-			}
-			if forward == "" {
-				continue
-			}
-			forwardPath, forwardQuery, _ := strings.Cut(forward, "?")
-			if again := c.Resolve("GET", forwardPath, forwardQuery); !reflect.DeepEqual(again, r) {
-				t.Fatalf("%s?%s, forwarded as %s: got %+v, want %+v", path, query, forward, again, r)
-			}
-			if _, again := AtEdge(c, "GET", forwardPath, forwardQuery); again != forward {
-				t.Fatalf("%s, forwarded again: got %s, want it unchanged", forward, again)
-			}
-			forwarded[forward] = r
-		}
-		seen := map[string]string{}
-		for forward, r := range forwarded {
-			id := fmt.Sprintf("%+v", r)
-			if seen[id] != "" {
-				t.Errorf("cache keys: got two, %s and %s, for one request", seen[id], forward)
-			}
-			seen[id] = forward
-		}
-	}
-}
 
 // The expressions of the table match what the rules of keys accept.
 func TestEdgeExpressionsMatchKeys(t *testing.T) {
