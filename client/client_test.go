@@ -107,12 +107,8 @@ func TestAnswersInNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
+	dir := modules(t)
 	write(t, dir, "jobs.json", body)
-	write(t, dir, "package.json", []byte(`{"type":"module"}`))
-	for _, f := range client.Files() {
-		write(t, dir, f.Name, f.Body)
-	}
 	node := exec.Command("node", "--test", "test/client.test.mjs")
 	node.Env = append(os.Environ(), "FOLLOWPRESS_JOBS="+filepath.Join(dir, "jobs.json"), "FOLLOWPRESS_CLIENT=file://"+dir+"/")
 	if output, err := node.CombinedOutput(); err != nil {
@@ -280,6 +276,17 @@ func contentType(path string) string {
 		return "text/javascript"
 	}
 	return "application/json"
+}
+
+// modules returns a folder with the modules, from which Node.js can import them.
+func modules(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	write(t, dir, "package.json", []byte(`{"type":"module"}`))
+	for _, f := range client.Files() {
+		write(t, dir, f.Name, f.Body)
+	}
+	return dir
 }
 
 func write(t *testing.T, dir, name string, body []byte) {

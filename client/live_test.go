@@ -17,7 +17,6 @@ import (
 	json "github.com/goccy/go-json"
 	"github.com/spf13/afero"
 
-	"github.com/followpress/followpress/client"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/testenv/rounds"
 	"github.com/followpress/followpress/internal/testenv/servers"
@@ -96,11 +95,7 @@ func graphAt(block uint64) afero.Fs {
 func TestAfterInNode(t *testing.T) {
 	servers.Wanted(t)
 	base, control := startLive(t)
-	dir := t.TempDir()
-	write(t, dir, "package.json", []byte(`{"type":"module"}`))
-	for _, f := range client.Files() {
-		write(t, dir, f.Name, f.Body)
-	}
+	dir := modules(t)
 	checks, err := os.ReadFile("test/live.mjs")
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,6 @@ import (
 
 	json "github.com/goccy/go-json"
 
-	"github.com/followpress/followpress/client"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/testenv/testkey"
 	"github.com/followpress/followpress/internal/twin/memsite"
@@ -370,16 +369,12 @@ func TestProof(t *testing.T) {
 		jobs[len(jobs)-1].Base = server.URL + "/"
 	}
 
-	dir := t.TempDir()
+	dir := modules(t)
 	body, err := json.Marshal(jobs)
 	if err != nil {
 		t.Fatal(err)
 	}
 	write(t, dir, "jobs.json", body)
-	write(t, dir, "package.json", []byte(`{"type":"module"}`))
-	for _, f := range client.Files() {
-		write(t, dir, f.Name, f.Body)
-	}
 	node := exec.Command("node", "--test", "test/proof.test.mjs")
 	node.Env = append(os.Environ(), "FOLLOWPRESS_PROOFS="+filepath.Join(dir, "jobs.json"), "FOLLOWPRESS_CLIENT=file://"+dir+"/")
 	if output, err := node.CombinedOutput(); err != nil {
