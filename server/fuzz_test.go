@@ -72,10 +72,7 @@ func FuzzServeEFP(f *testing.F) {
 func fuzzServe(f *testing.F, config site.Config) {
 	files := generated(f, afero.FromIOFS{FS: fixtures.Demo()}, config)
 	log := slog.New(slog.DiscardHandler)
-	handler, err := server.New(context.Background(), storage.NewFolder(files), server.Options{Log: log})
-	if err != nil {
-		f.Fatal(err)
-	}
+	handler := newHandler(f, storage.NewFolder(files), server.Options{Log: log})
 	listener := &pipes{make(chan net.Conn), make(chan struct{})}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

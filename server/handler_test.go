@@ -258,10 +258,7 @@ func TestAFaultOfTheStoreIsNotAnAbsence(t *testing.T) {
 func TestAPanicEndsOneRequest(t *testing.T) {
 	store := &recordingStore{Store: storage.NewFolder(demo(t))}
 	var log bytes.Buffer
-	handler, err := server.New(context.Background(), store, server.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler := newHandler(t, store, server.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	base := listen(t, handler)
 	store.setFail(func(key site.Key) error { panic("a bug") })
 	r, body := request(t, http.MethodGet, base+largeList+"details")
@@ -281,10 +278,7 @@ func TestAPanicEndsOneRequest(t *testing.T) {
 // A client that disconnects is not logged as a failure.
 func TestAClientThatLeavesIsNoError(t *testing.T) {
 	var log bytes.Buffer
-	handler, err := server.New(context.Background(), storage.NewFolder(demo(t)), server.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler := newHandler(t, storage.NewFolder(demo(t)), server.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	gone, leave := context.WithCancel(context.Background())
 	leave()
 	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, largeList+"details", nil).WithContext(gone))
@@ -306,10 +300,7 @@ func TestANewSiteIsNoticed(t *testing.T) {
 	}
 	make(site.Config{})
 	store := open(t, dir)
-	handler, err := server.New(ctx, store, server.Options{Poll: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler := newHandler(t, store, server.Options{Poll: time.Millisecond})
 	watch(t, handler)
 	base := listen(t, handler)
 	if _, body := request(t, http.MethodGet, base+largeList+"badges"); !strings.HasPrefix(body, `{"badges":`) {

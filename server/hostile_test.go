@@ -3,11 +3,9 @@ package server_test
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -354,10 +352,7 @@ func TestTraversal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	handler, err := server.New(context.Background(), storage.NewFolder(files), server.Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler := newHandler(t, storage.NewFolder(files), server.Options{})
 	base := listenWithin(t, handler.Probes(), impatient)
 	const list = "/api/v1/lists/"
 	for status, targets := range map[int][]string{

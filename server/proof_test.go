@@ -3,7 +3,6 @@ package server_test
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net/http/httptest"
 	"os"
@@ -90,10 +89,7 @@ func TestReadersThatCheckBehindAServer(t *testing.T) {
 				if checks {
 					store = checked.New(storage.OpenLocal(folder), key.Keys, checked.Options{})
 				}
-				h, err := server.New(t.Context(), store, server.Options{Poll: time.Hour, Log: slog.New(slog.DiscardHandler)})
-				if err != nil {
-					t.Fatal(err)
-				}
+				h := newHandler(t, store, server.Options{Poll: time.Hour})
 				defer h.Close()
 				online := httptest.NewServer(h)
 				defer online.Close()

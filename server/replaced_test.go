@@ -408,10 +408,7 @@ func TestASiteThatBecomesTooOld(t *testing.T) {
 		var log syncLog
 		store := &replaceable{}
 		store.replace(dailySite(t, 1))
-		h, err := server.New(t.Context(), store, server.Options{MaxAge: 36 * time.Hour, Poll: time.Minute, Log: slog.New(slog.NewTextHandler(&log, nil))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := newHandler(t, store, server.Options{MaxAge: 36 * time.Hour, Poll: time.Minute, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		defer h.Close()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

@@ -75,10 +75,7 @@ func TestServeDrains(t *testing.T) {
 // A path with missing escapes is resolved as it was sent: an encoded slash is never a
 // separator.
 func TestPathsAsSent(t *testing.T) {
-	handler, err := server.New(context.Background(), storage.NewFolder(demo(t)), server.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler := newHandler(t, storage.NewFolder(demo(t)), server.Options{})
 	base := listen(t, handler)
 	for path, detail := range map[string]string{
 		`/api%2Fv1%2Fusers%2F"%2FsearchFollowing`: "There is nothing at this path.",
@@ -105,10 +102,7 @@ func TestPathsAsSent(t *testing.T) {
 // answer, not an empty one.
 func TestHalfClosedClients(t *testing.T) {
 	slow := slowStore{storage.NewFolder(demo(t)), 100 * time.Millisecond}
-	handler, err := server.New(context.Background(), slow, server.Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler := newHandler(t, slow, server.Options{})
 	base := listen(t, handler)
 	for range 2 { // from the store, then from the cache
 		conn, err := net.Dial("tcp", base[len("http://"):])
