@@ -52,18 +52,6 @@ func TestEdgeExpressionsMatchKeys(t *testing.T) {
 	}
 }
 
-// configs returns the default configuration and some with other base paths and APIs.
-func configs(t testing.TB) []site.Config {
-	t.Helper()
-	all := []site.Config{defaultConfig(t), efpConfig(t, site.NamesCopies), efpConfig(t, site.NamesLookup)}
-	for _, base := range []string{"x", "a/b/c"} {
-		all = append(all, withDefaults(t, site.Config{BasePath: base}))
-	}
-	return append(all, withExplorer(all[3]), withExplorer(all[1]), withDefaults(t, site.AllFeatures()))
-}
-
-func defaultConfig(t testing.TB) site.Config { return withDefaults(t, site.Config{}) }
-
 func efpConfig(t testing.TB, names string) site.Config {
 	t.Helper()
 	return withDefaults(t, site.Config{API: site.APIEFP, Names: names})

@@ -23,7 +23,7 @@ type counting struct {
 	Bucket
 	reads, puts, deletes, lists atomic.Int32
 	mu                          sync.Mutex
-	order                       []site.Key // with a - before deleted ones
+	order                       []site.Key // A - precedes the key of a deleted object.
 }
 
 func count(b Bucket) *counting { return &counting{Bucket: b} }

@@ -118,7 +118,7 @@ func TestRaceLeavesOutTests(t *testing.T) {
 	inRace := regexp.MustCompile("^" + concurrent[1])
 	var tests strings.Builder
 	err := filepath.WalkDir(".", func(path string, entry os.DirEntry, err error) error {
-		if err == nil && entry.Name() == "node_modules" { // may be installed meanwhile
+		if err == nil && entry.Name() == "node_modules" { // .ci/run installs them while tests run
 			return filepath.SkipDir
 		}
 		if err == nil && strings.HasSuffix(path, "_test.go") && inRace.MatchString(filepath.ToSlash(filepath.Dir(path))) {

@@ -86,7 +86,7 @@ const maxBytes = 1 << 20
 func read(path string, flags map[string]*kong.Flag) (map[string]any, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, errors.Unwrap(err) // which does not repeat the path
+		return nil, errors.Unwrap(err) // the caller names the path
 	}
 	defer file.Close() // read-only
 	body, err := io.ReadAll(io.LimitReader(file, maxBytes+1))

@@ -108,7 +108,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// A file that is not one of settings is refused, with its name and what is wrong.
+// A file that is not one of settings is refused, with its name and the reason.
 func TestBadFiles(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                            "not a JSON object",

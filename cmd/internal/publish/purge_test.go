@@ -34,7 +34,7 @@ type cache struct {
 	*httptest.Server
 	mu     sync.Mutex
 	told   []string
-	status int // of its answers
+	status int // The status of all answers.
 }
 
 func newCache(t *testing.T) *cache {
@@ -160,7 +160,7 @@ type purgedReport struct {
 	Purged []purger.Result
 }
 
-// A publish purges what it has changed and nothing else, and a dry run says so.
+// A publish purges changed objects and nothing else, and a dry run says so.
 func TestPurge(t *testing.T) {
 	first, second := demoSite(t, "site"), changedDemo(t, withoutLast)
 	dest, cache := "file://"+filepath.Join(t.TempDir(), "out"), newCache(t)

@@ -1,5 +1,5 @@
 // Package graph keeps a follow graph in memory, in columns: accounts, lists, records, forms, profiles,
-// operations, ranks, and the holders of each account. Its views are what package render renders.
+// operations, ranks, and the holders of each account. Package render renders its views.
 package graph
 
 import (
