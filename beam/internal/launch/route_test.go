@@ -21,7 +21,7 @@ func TestNewRoute(t *testing.T) {
 		},
 		"generator/render/viewrenderer.go": {
 			"\tt.keys = append(t.keys[:0], key(site.SearchFollowing))\n",
-			"\temitText(emit, v.token, key(\"echo\"))\n\tt.keys = append(t.keys[:0], key(site.SearchFollowing))\n",
+			"\tEmitText(emit, v.Token, key(\"echo\"))\n\tt.keys = append(t.keys[:0], key(site.SearchFollowing))\n",
 		},
 	} {
 		path, err := filepath.Abs(filepath.Join("..", "..", "..", file))
