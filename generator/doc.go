@@ -21,10 +21,10 @@
 //     bytes for each follow of a primary list.
 //  5. For the API efp, internal/graph groups the records of primary lists by the account that they hold,
 //     latest first, in 9 bytes each, and groups the operations by account and by list.
-//  6. internal/output cuts the site into chunks of at most 64 units (a list, a name, a bucket …),
-//     which internal/whole renders on all cores; they are collected in order. The key, size and
-//     digests of each object go to memory, up to 16 MiB, and then to a temporary file, in partitions
-//     of successive shards of the manifest.
+//  6. internal/output cuts the site into chunks of at most 64 units (a list, a name, a bucket …).
+//     internal/whole renders chunks on all cores, and internal/output collects them in order. The
+//     key, size and digests of each object go to memory, up to 16 MiB, and then to a temporary file,
+//     in partitions of successive shards of the manifest.
 //  7. An output receives the objects: a folder, a tar file, or nothing, when the new site is only
 //     compared with the old one. The manifest and the root are written last. For publish --snapshot,
 //     a Site renders everything once for the manifest, and an object again when the publisher reads

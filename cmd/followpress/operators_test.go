@@ -60,8 +60,8 @@ func TestTwoOperators(t *testing.T) {
 	})
 }
 
-// startNodes starts a node in this process per chain with all blocks of the history, and returns them as --rpc takes them, and
-// by chain.
+// startNodes starts a node in this process for each chain, with all blocks of the history. It returns values of --rpc,
+// and the nodes by chain.
 func startNodes(t *testing.T, played *history.History) (rpc []string, nodes map[uint64]*meanrpc.Node) {
 	t.Helper()
 	nodes = map[uint64]*meanrpc.Node{}

@@ -71,8 +71,7 @@ func (e *Views) RenderList(t *Scratch, v *View, emit Emitter) {
 	}
 }
 
-// EmitShard emits the n-th search shard of a list with total follows. The records of the view are
-// those of the shard.
+// EmitShard emits the n-th search shard of a list with total follows. The view has only the records of the shard.
 func EmitShard(t *Scratch, v *View, total, n int, emit Emitter) {
 	t.follows = appendFollows(t.follows[:0], v.Records)
 	emitFollows(v, total, n, t.follows, emit)

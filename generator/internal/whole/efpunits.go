@@ -336,8 +336,7 @@ func (e *efpRenderer) aheadOfFollowers(t *units.Scratch, holders []graph.Holder)
 	}
 }
 
-// touchHolders reads the lists and records of at most AheadRows holders, and returns the accounts
-// of the lists.
+// touchHolders reads the lists and records of at most AheadRows holders. It returns the owners of the lists.
 func (e *efpRenderer) touchHolders(holders []graph.Holder) (owners [render.AheadRows]uint32, sum uint32) {
 	var records [render.AheadRows]uint64
 	for i, h := range holders {
